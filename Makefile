@@ -1,0 +1,44 @@
+PY      ?= python3
+BIN     := .venv/bin
+BOOK    ?=
+STAMP   := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help env run test check eval bench torture lock clean
+
+help:  ## say what each target does
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+env: $(STAMP)  ## make .venv with the pinned set, and nothing else
+
+# uv takes seconds where pip takes minutes; pip alone does as well.
+$(STAMP): requirements.lock pyproject.toml
+	$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "askbook needs Python 3.11 or newer: make PY=python3.11 …")'
+	test -x $(BIN)/python || $(PY) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+run: env  ## ingest the demo book (or BOOK=folder) and search it
+	$(BIN)/askbook demo $(BOOK)
+
+test: env check  ## check, then run every test in its quick form
+	$(BIN)/python -m pytest -q
+
+check: env  ## lint, format and types
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/pyright
+
+bench: env  ## measure ingestion and search
+	$(BIN)/python bench/bench.py
+
+torture: env  ## the long form of the tests
+	$(BIN)/python -m pytest -q --torture
+
+lock:  ## pin the set anew
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras --group dev pyproject.toml -o requirements.lock
+
+clean:  ## remove what make made
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist

@@ -1,0 +1,146 @@
+"""One database for all that SQL remembers: SQLite by default, PostgreSQL by one URL."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, event, inspect, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.sql.schema import Table
+
+from askbook.errors import StorageError
+
+HEAD = "0001"
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class Database:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+
+    @contextlib.asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction, committed at the end or not at all."""
+        with _translated(self.engine):
+            async with self.engine.connect() as connection:
+                await connection.execution_options(askbook_writes=True)
+                async with connection.begin():
+                    yield connection
+
+    @contextlib.asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """One snapshot: what is read inside belongs together."""
+        with _translated(self.engine):
+            async with self.engine.connect() as connection:
+                yield connection
+
+    def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+        """An INSERT that knows ON CONFLICT, in the dialect at hand."""
+        if self.engine.dialect.name == "postgresql":
+            return postgresql.insert(table)
+        return sqlite.insert(table)
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+
+async def open_database(url: str) -> Database:
+    """Connect, and bring the tables up to date."""
+    engine = _create_engine(url)
+    try:
+        with _translated(engine):
+            async with engine.connect() as connection:
+                await connection.execution_options(askbook_writes=True)
+                async with connection.begin():
+                    await connection.run_sync(_migrate)
+    except BaseException:
+        await engine.dispose()
+        raise
+    return Database(engine)
+
+
+def _create_engine(url: str) -> AsyncEngine:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise StorageError(
+            "DATABASE_URL is not a database address", "Write it as postgresql://user:password@host/name."
+        ) from error
+    if parsed.get_backend_name() == "postgresql":
+        return create_async_engine(parsed.set(drivername="postgresql+asyncpg"), pool_pre_ping=True)
+    if parsed.get_backend_name() != "sqlite":
+        raise StorageError(
+            f"DATABASE_URL names {parsed.get_backend_name()}, which askbook does not speak",
+            "Use sqlite:///path/to/file.db or postgresql://user:password@host/name.",
+        )
+    engine = create_async_engine(parsed.set(drivername="sqlite+aiosqlite"))
+
+    # pysqlite would open transactions late and by guesswork; askbook says BEGIN itself.
+    @event.listens_for(engine.sync_engine, "connect")
+    def _(dbapi_connection: Any, _record: object) -> None:
+        dbapi_connection.isolation_level = None
+        cursor = dbapi_connection.cursor()
+        # FULL: a lesson's old points are removed only after the commit that replaced them is on disk.
+        for pragma in ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def _(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("askbook_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _migrate(connection: Connection) -> None:
+    if _current_revision(connection) == HEAD:
+        return
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _current_revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+@contextlib.contextmanager
+def _translated(engine: AsyncEngine) -> Iterator[None]:
+    where = engine.url.database if engine.dialect.name == "sqlite" else f"{engine.url.host}/{engine.url.database}"
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise StorageError(f"the database {where} refused: {error.orig}", _hint(str(error.orig))) from error
+    except DBAPIError as error:
+        if "disk" in str(error.orig):
+            raise StorageError(f"the database {where} refused: {error.orig}", _hint(str(error.orig))) from error
+        raise
+    except (OSError, SQLAlchemyError) as error:
+        if isinstance(error, SQLAlchemyError) and not isinstance(error, DBAPIError):
+            raise
+        raise StorageError(
+            f"the database {where} cannot be reached: {error}", "Is it running, and is DATABASE_URL right?"
+        ) from error
+
+
+def _hint(message: str) -> str:
+    if "full" in message or "disk I/O" in message:
+        return "Free some disk space, then run the same command again: nothing that was saved is lost."
+    if "locked" in message:
+        return "Another process is writing; try again in a moment."
+    if "readonly" in message or "unable to open" in message:
+        return "Check that the folder exists and may be written, or set ASKBOOK_HOME to another one."
+    return "Try again; `askbook doctor` says what works."

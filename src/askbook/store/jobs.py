@@ -1,0 +1,122 @@
+"""Ingestion jobs: queued, run once, watched while they run, kept for good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import RowMapping, and_, or_, select, update
+
+from askbook.domain import IngestMode, Job, Problem
+from askbook.errors import NotFound
+from askbook.store.database import Database
+from askbook.store.schema import OPEN_JOB, jobs
+
+# A running job that was not heard of for so long has lost its process.
+SILENCE = timedelta(seconds=30)
+
+COUNTS = (
+    "files_processed",
+    "files_skipped",
+    "files_total",
+    "chunks_created",
+    "chunks_deleted",
+    "chunks_embedded",
+    "chunks_to_embed",
+)
+
+
+class Jobs:
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def submit(self, book_id: str, folder: str, mode: IngestMode) -> Job:
+        """A new job, or the one that is queued or running for the same book, folder and mode."""
+        new = {
+            "book_id": book_id,
+            "folder": folder,
+            "mode": mode,
+            "status": "queued",
+            "phase": "queued",
+            "problems": [],
+            "created_at": datetime.now(UTC),
+            **dict.fromkeys(COUNTS, 0),
+        }
+        same = select(jobs).where(jobs.c.book_id == book_id, jobs.c.folder == folder, jobs.c.mode == mode, OPEN_JOB)
+        async with self.database.writing() as connection:
+            insert = self.database.insert(jobs).values(new)
+            await connection.execute(
+                insert.on_conflict_do_nothing(index_elements=["book_id", "folder", "mode"], index_where=OPEN_JOB)
+            )
+            return _to_job((await connection.execute(same)).mappings().one())
+
+    async def claim(self, job_id: int, owner: str, silence: timedelta = SILENCE) -> bool:
+        """Take a queued job, or one whose process went silent. False when somebody else has it."""
+        now = datetime.now(UTC)
+        taken = (
+            update(jobs)
+            .where(
+                jobs.c.job_id == job_id,
+                or_(
+                    jobs.c.status == "queued",
+                    and_(jobs.c.status == "running", or_(jobs.c.owner == owner, jobs.c.heartbeat_at <= now - silence)),
+                ),
+            )
+            .values(
+                status="running",
+                phase="reading",
+                owner=owner,
+                started_at=now,
+                heartbeat_at=now,
+                problems=[],
+                **dict.fromkeys(COUNTS, 0),
+            )
+        )
+        async with self.database.writing() as connection:
+            return (await connection.execute(taken)).rowcount == 1
+
+    async def progress(
+        self, job_id: int, phase: str, counts: Mapping[str, int], problems: Sequence[Mapping[str, Any]]
+    ) -> None:
+        await self._update(job_id, phase=phase, heartbeat_at=datetime.now(UTC), problems=list(problems), **counts)
+
+    async def beat(self, job_id: int) -> None:
+        await self._update(job_id, heartbeat_at=datetime.now(UTC))
+
+    async def complete(self, job_id: int) -> None:
+        await self._update(job_id, status="completed", phase="completed", completed_at=datetime.now(UTC))
+
+    async def fail(self, job_id: int, error_message: str) -> None:
+        now = datetime.now(UTC)
+        await self._update(job_id, status="failed", phase="failed", completed_at=now, error_message=error_message)
+
+    async def load(self, job_id: int) -> Job:
+        async with self.database.reading() as connection:
+            row = (await connection.execute(select(jobs).where(jobs.c.job_id == job_id))).mappings().first()
+        if row is None:
+            raise NotFound(f"there is no job {job_id}", "`askbook jobs` lists them.")
+        return _to_job(row)
+
+    async def load_all(self, book_id: str | None = None, limit: int = 20) -> list[Job]:
+        """The newest first."""
+        query = select(jobs).order_by(jobs.c.job_id.desc()).limit(limit)
+        if book_id is not None:
+            query = query.where(jobs.c.book_id == book_id)
+        async with self.database.reading() as connection:
+            return [_to_job(row) for row in (await connection.execute(query)).mappings()]
+
+    async def load_open(self) -> list[Job]:
+        """Queued or running, the oldest first."""
+        async with self.database.reading() as connection:
+            query = select(jobs).where(OPEN_JOB).order_by(jobs.c.job_id)
+            return [_to_job(row) for row in (await connection.execute(query)).mappings()]
+
+    async def _update(self, job_id: int, **values: Any) -> None:
+        async with self.database.writing() as connection:
+            await connection.execute(update(jobs).where(jobs.c.job_id == job_id).values(**values))
+
+
+def _to_job(row: RowMapping) -> Job:
+    values = {name: row[name] for name in Job.__dataclass_fields__ if name != "problems"}
+    return Job(**values, problems=tuple(Problem(**problem) for problem in row["problems"]))

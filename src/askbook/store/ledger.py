@@ -1,0 +1,416 @@
+"""The ledger: what is indexed, file by file, and which points readers may see.
+
+Its commit is the one moment at which a lesson changes. A point's id is written into `doomed_points` before the point is
+written into the index, and struck out by the commit that makes it live; the points that the commit replaced are doomed
+in its place. So whatever a killed process left in the index is known here, and `load_doomed` lists it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import RowMapping, Select, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from askbook.domain import Book, BookRecord, Chunk, IngestMode, Lesson, LessonRecord, Piece
+from askbook.errors import NotFound
+from askbook.store.database import Database
+from askbook.store.schema import books, chunks, doomed_points, indexes, lessons, terms
+
+T = TypeVar("T")
+
+# How many values one statement names at the most; SQLite takes 32,766, PostgreSQL 32,767.
+STATEMENT_VALUES = 900
+
+
+@dataclass(frozen=True, slots=True)
+class DraftChunk:
+    """A chunk as it was written into the index, and whether its dense vector stands."""
+
+    point_id: str
+    chunk: Chunk
+    embedded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LessonChange:
+    """A lesson as readers shall see it from the commit on, in place of those of the files it replaces."""
+
+    lesson: Lesson
+    drafts: tuple[DraftChunk, ...]
+    replaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    point_id: str
+    embed_text: str
+    embed_hash: str
+
+
+class Ledger:
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    # --- what readers see -------------------------------------------------------------------------
+
+    async def live_chunks(self, book_id: str, point_ids: Sequence[str]) -> dict[str, Chunk]:
+        """Those of the points that are live, with their chunks."""
+        async with self.database.reading() as connection:
+            found: dict[str, Chunk] = {}
+            for some in slices(point_ids):
+                query = select(chunks).where(chunks.c.book_id == book_id, chunks.c.point_id.in_(some))
+                for row in (await connection.execute(query)).mappings():
+                    found[row["point_id"]] = _to_chunk(row)
+            return found
+
+    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, dict[int, int]]:
+        """How many chunks the book has, and how many of them hold each term."""
+        async with self.database.reading() as connection:
+            total = await connection.scalar(select(books.c.total_chunks).where(books.c.book_id == book_id))
+            query = select(terms.c.term_id, terms.c.chunks).where(
+                terms.c.book_id == book_id, terms.c.term_id.in_(list(term_ids))
+            )
+            return total or 0, {row[0]: row[1] for row in await connection.execute(query)}
+
+    async def revision(self, book_id: str) -> int:
+        """Grows with every commit to the book; 0 for a book that is not there."""
+        async with self.database.reading() as connection:
+            return await connection.scalar(select(books.c.revision).where(books.c.book_id == book_id)) or 0
+
+    async def load_lesson(self, book_id: str, parent_doc_id: str) -> list[Chunk]:
+        """A whole lesson, in order."""
+        # While a job renumbers a book, two files may hold the same place for a moment: the newer one counts.
+        newest = (
+            select(lessons.c.source_file)
+            .where(lessons.c.book_id == book_id, lessons.c.parent_doc_id == parent_doc_id)
+            .order_by(lessons.c.ingested_at.desc())
+            .limit(1)
+        )
+        async with self.database.reading() as connection:
+            source_file = await connection.scalar(newest)
+            found = await _load_chunks(connection, book_id, source_file) if source_file else []
+        if not found:
+            raise NotFound(f"there is no lesson {parent_doc_id} in the book {book_id}")
+        return found
+
+    async def load_neighbours(self, book_id: str, chunk_id: str, reach: int = 1) -> list[Chunk]:
+        """The chunk with up to `reach` chunks of its lesson before and after it, in order."""
+        here = (
+            select(chunks.c.source_file, chunks.c.chunk_index)
+            .where(chunks.c.book_id == book_id, chunks.c.chunk_id == chunk_id)
+            .order_by(chunks.c.updated_at.desc())
+        )
+        async with self.database.reading() as connection:
+            place = (await connection.execute(here)).first()
+            if place is None:
+                raise NotFound(f"there is no chunk {chunk_id} in the book {book_id}")
+            source_file, at = place
+            lesson = await _load_chunks(connection, book_id, source_file)
+            return lesson[max(0, at - reach) : at + reach + 1]
+
+    # --- what is indexed --------------------------------------------------------------------------
+
+    async def load_books(self) -> list[BookRecord]:
+        async with self.database.reading() as connection:
+            files = await _count_by_book(connection, select(lessons.c.book_id, func.count()))
+            waiting = await _count_by_book(connection, select(chunks.c.book_id, func.count()).where(~chunks.c.embedded))
+            rows = (await connection.execute(select(books).order_by(books.c.book_id))).mappings()
+            return [
+                BookRecord(
+                    **row, total_files=files.get(row["book_id"], 0), unembedded_chunks=waiting.get(row["book_id"], 0)
+                )
+                for row in rows
+            ]
+
+    async def load_book(self, book_id: str) -> BookRecord:
+        for record in await self.load_books():
+            if record.book_id == book_id:
+                return record
+        raise NotFound(f"there is no book {book_id}", "`askbook ingest FOLDER` makes one; `askbook doctor` lists them.")
+
+    async def load_records(self, book_id: str) -> dict[str, LessonRecord]:
+        """Every indexed file of a book."""
+        query = select(lessons).where(lessons.c.book_id == book_id).order_by(lessons.c.source_file)
+        async with self.database.reading() as connection:
+            return {
+                row["source_file"]: LessonRecord(
+                    book_id=book_id,
+                    source_file=row["source_file"],
+                    file_hash=row["file_hash"],
+                    fingerprint=row["fingerprint"],
+                    module=row["module"],
+                    chapter=row["chapter"],
+                    lesson=row["lesson"],
+                    parent_doc_id=row["parent_doc_id"],
+                    chunk_ids=tuple(row["chunk_ids"]),
+                    chunk_count=len(row["chunk_ids"]),
+                    ingested_at=row["ingested_at"],
+                )
+                for row in (await connection.execute(query)).mappings()
+            }
+
+    async def load_drafts(self, book_id: str, source_files: Sequence[str] | None = None) -> list[DraftChunk]:
+        """The live chunks of some files, or of the whole book, with their points."""
+        query = select(chunks).where(chunks.c.book_id == book_id).order_by(chunks.c.source_file, chunks.c.chunk_index)
+        statements = (
+            [query]
+            if source_files is None
+            else [query.where(chunks.c.source_file.in_(some)) for some in slices(source_files)]
+        )
+        async with self.database.reading() as connection:
+            return [
+                DraftChunk(row["point_id"], _to_chunk(row), row["embedded"])
+                for statement in statements
+                for row in (await connection.execute(statement)).mappings()
+            ]
+
+    # --- changing a book --------------------------------------------------------------------------
+
+    async def save_book(self, book: Book, folder: str) -> None:
+        values = {"title": book.title, "folder": folder}
+        new = {"book_id": book.book_id, "revision": 0, "total_chunks": 0, **values}
+        async with self.database.writing() as connection:
+            await connection.execute(
+                self.database.insert(books).values(new).on_conflict_do_update(index_elements=["book_id"], set_=values)
+            )
+
+    async def doom_points(self, book_id: str, point_ids: Sequence[str]) -> None:
+        """Note points before they are written, so that a killed process leaves nothing unknown in the index."""
+        async with self.database.writing() as connection:
+            await self._doom(connection, book_id, point_ids)
+
+    async def commit(
+        self,
+        book_id: str,
+        changes: Sequence[LessonChange],
+        removed_files: Sequence[str],
+        term_changes: Mapping[int, int],
+    ) -> None:
+        """Make the changed lessons live and the removed ones gone, all at once."""
+        now = datetime.now(UTC)
+        gone = sorted({*removed_files, *(file for change in changes for file in change.replaces)})
+        drafts = [draft for change in changes for draft in change.drafts]
+        async with self.database.writing() as connection:
+            await self._remove_files(connection, book_id, gone)
+            await _insert(connection, lessons, [_lesson_row(change, now) for change in changes])
+            await _insert(connection, chunks, [_chunk_row(draft, now) for draft in drafts])
+            for some in slices([draft.point_id for draft in drafts]):
+                await connection.execute(delete(doomed_points).where(doomed_points.c.point_id.in_(some)))
+            await self._count_terms(connection, book_id, term_changes)
+            await _bump(connection, book_id)
+
+    async def forget_book(self, book_id: str) -> None:
+        """Everything of a book but its name; its points are doomed."""
+        async with self.database.writing() as connection:
+            files = await connection.scalars(select(lessons.c.source_file).where(lessons.c.book_id == book_id))
+            await self._remove_files(connection, book_id, list(files))
+            await connection.execute(delete(terms).where(terms.c.book_id == book_id))
+            await _bump(connection, book_id)
+
+    async def forget_files(self, book_id: str, source_files: Sequence[str]) -> None:
+        """Strike files out of the record without touching what readers see, so that the next job does them again."""
+        async with self.database.writing() as connection:
+            for some in slices(source_files):
+                await connection.execute(
+                    update(lessons)
+                    .where(lessons.c.book_id == book_id, lessons.c.source_file.in_(some))
+                    .values(fingerprint="")
+                )
+
+    async def stamp_book(self, book_id: str, mode: IngestMode) -> None:
+        now = datetime.now(UTC)
+        stamp = {"last_incremental_update": now} if mode == "incremental" else {"last_full_ingest": now}
+        async with self.database.writing() as connection:
+            await connection.execute(update(books).where(books.c.book_id == book_id).values(stamp))
+
+    async def load_terms(self, book_id: str) -> dict[int, int]:
+        async with self.database.reading() as connection:
+            query = select(terms.c.term_id, terms.c.chunks).where(terms.c.book_id == book_id)
+            return {row[0]: row[1] for row in await connection.execute(query)}
+
+    async def recount_terms(self, book_id: str, counts: Mapping[int, int]) -> None:
+        async with self.database.writing() as connection:
+            await connection.execute(delete(terms).where(terms.c.book_id == book_id))
+            await self._count_terms(connection, book_id, counts)
+            await _bump(connection, book_id)
+
+    # --- embedding --------------------------------------------------------------------------------
+
+    async def find_embedded(self, book_id: str, embed_hashes: Sequence[str]) -> dict[str, str]:
+        """For each text that is embedded already, a live point that has its vector."""
+        async with self.database.reading() as connection:
+            found: dict[str, str] = {}
+            for some in slices(embed_hashes):
+                query = select(chunks.c.embed_hash, chunks.c.point_id).where(
+                    chunks.c.book_id == book_id, chunks.c.embed_hash.in_(some), chunks.c.embedded
+                )
+                found.update((embed_hash, point_id) for embed_hash, point_id in await connection.execute(query))
+            return found
+
+    async def load_unembedded(self, book_id: str, limit: int) -> list[Unembedded]:
+        query = (
+            select(chunks.c.point_id, chunks.c.embed_text, chunks.c.embed_hash)
+            .where(chunks.c.book_id == book_id, ~chunks.c.embedded)
+            .order_by(chunks.c.point_id)
+            .limit(limit)
+        )
+        async with self.database.reading() as connection:
+            return [Unembedded(*row) for row in await connection.execute(query)]
+
+    async def count_unembedded(self, book_id: str) -> int:
+        query = select(func.count()).select_from(chunks).where(chunks.c.book_id == book_id, ~chunks.c.embedded)
+        async with self.database.reading() as connection:
+            return await connection.scalar(query) or 0
+
+    async def mark_embedded(self, point_ids: Sequence[str], embedded: bool = True) -> None:
+        async with self.database.writing() as connection:
+            for some in slices(point_ids):
+                await connection.execute(update(chunks).where(chunks.c.point_id.in_(some)).values(embedded=embedded))
+
+    # --- what is to be forgotten ------------------------------------------------------------------
+
+    async def load_doomed(self, book_id: str) -> list[str]:
+        """Points that may lie in the index and must not stay there. A live point is never among them."""
+        query = (
+            select(doomed_points.c.point_id)
+            .where(doomed_points.c.book_id == book_id)
+            .where(doomed_points.c.point_id.not_in(select(chunks.c.point_id).where(chunks.c.book_id == book_id)))
+            .order_by(doomed_points.c.point_id)
+        )
+        async with self.database.reading() as connection:
+            return list(await connection.scalars(query))
+
+    async def strike_doomed(self, point_ids: Sequence[str]) -> None:
+        """These are gone from the index."""
+        async with self.database.writing() as connection:
+            for some in slices(point_ids):
+                await connection.execute(delete(doomed_points).where(doomed_points.c.point_id.in_(some)))
+
+    # --- which embedder made the index ------------------------------------------------------------
+
+    async def load_embedder(self, collection: str) -> str | None:
+        async with self.database.reading() as connection:
+            return await connection.scalar(select(indexes.c.embedder).where(indexes.c.collection == collection))
+
+    async def save_embedder(self, collection: str, embedder: str, dimension: int) -> None:
+        values = {"embedder": embedder, "dimension": dimension}
+        async with self.database.writing() as connection:
+            await connection.execute(
+                self.database.insert(indexes)
+                .values(collection=collection, **values)
+                .on_conflict_do_update(index_elements=["collection"], set_=values)
+            )
+
+    # --- inside a transaction ---------------------------------------------------------------------
+
+    async def _doom(self, connection: AsyncConnection, book_id: str, point_ids: Sequence[str]) -> None:
+        rows = [{"point_id": point_id, "book_id": book_id} for point_id in point_ids]
+        if rows:
+            await connection.execute(self.database.insert(doomed_points).on_conflict_do_nothing(), rows)
+
+    async def _remove_files(self, connection: AsyncConnection, book_id: str, source_files: Sequence[str]) -> None:
+        for some in slices(source_files):
+            those = (chunks.c.book_id == book_id) & chunks.c.source_file.in_(some)
+            await self._doom(
+                connection, book_id, list(await connection.scalars(select(chunks.c.point_id).where(those)))
+            )
+            await connection.execute(delete(chunks).where(those))
+            await connection.execute(
+                delete(lessons).where(lessons.c.book_id == book_id, lessons.c.source_file.in_(some))
+            )
+
+    async def _count_terms(self, connection: AsyncConnection, book_id: str, changes: Mapping[int, int]) -> None:
+        # Sorted, so that two writers lock the rows in the same order.
+        rows = [{"book_id": book_id, "term_id": term, "chunks": by} for term, by in sorted(changes.items()) if by]
+        if not rows:
+            return
+        insert = self.database.insert(terms)
+        await connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=["book_id", "term_id"], set_={"chunks": terms.c.chunks + insert.excluded.chunks}
+            ),
+            rows,
+        )
+        if any(row["chunks"] < 0 for row in rows):
+            await connection.execute(delete(terms).where(terms.c.book_id == book_id, terms.c.chunks <= 0))
+
+
+async def _load_chunks(connection: AsyncConnection, book_id: str, source_file: str) -> list[Chunk]:
+    query = (
+        select(chunks)
+        .where(chunks.c.book_id == book_id, chunks.c.source_file == source_file)
+        .order_by(chunks.c.chunk_index)
+    )
+    return [_to_chunk(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def _bump(connection: AsyncConnection, book_id: str) -> None:
+    total = select(func.count()).select_from(chunks).where(chunks.c.book_id == book_id).scalar_subquery()
+    await connection.execute(
+        update(books).where(books.c.book_id == book_id).values(revision=books.c.revision + 1, total_chunks=total)
+    )
+
+
+async def _insert(connection: AsyncConnection, table: Any, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        await connection.execute(table.insert(), rows)
+
+
+async def _count_by_book(connection: AsyncConnection, query: Select[str, int]) -> dict[str, int]:
+    rows = await connection.execute(query.group_by(query.selected_columns[0]))
+    return {row[0]: row[1] for row in rows}
+
+
+def slices(values: Sequence[T], size: int = STATEMENT_VALUES) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def _lesson_row(change: LessonChange, now: datetime) -> dict[str, Any]:
+    lesson = change.lesson
+    return {
+        "book_id": lesson.book_id,
+        "source_file": lesson.source_file,
+        "file_hash": lesson.file_hash,
+        "fingerprint": lesson.fingerprint,
+        "module": lesson.module,
+        "chapter": lesson.chapter,
+        "lesson": lesson.lesson,
+        "title": lesson.title,
+        "url": lesson.url,
+        "parent_doc_id": lesson.parent_doc_id,
+        "chunk_ids": [draft.chunk.id for draft in change.drafts],
+        "ingested_at": now,
+    }
+
+
+# Chunk fields that have a column of their own; the rest lies in `details`.
+COLUMNS = frozenset(chunks.c.keys()) & {field.name for field in fields(Chunk)}
+DETAILS = [field.name for field in fields(Chunk) if field.name not in COLUMNS and field.name != "id"]
+
+
+def _chunk_row(draft: DraftChunk, now: datetime) -> dict[str, Any]:
+    chunk = draft.chunk
+    details = {name: getattr(chunk, name) for name in DETAILS}
+    details["pieces"] = [(piece.text_at, piece.source_at, piece.length) for piece in chunk.pieces]
+    details["facets"] = dict(chunk.facets)
+    return {
+        **{name: getattr(chunk, name) for name in COLUMNS},
+        "point_id": draft.point_id,
+        "chunk_id": chunk.id,
+        "embedded": draft.embedded,
+        "created_at": chunk.created_at or now,
+        "updated_at": chunk.updated_at or now,
+        "details": details,
+    }
+
+
+def _to_chunk(row: RowMapping) -> Chunk:
+    details = dict(row["details"])
+    details["pieces"] = tuple(Piece(*piece) for piece in details["pieces"])
+    details["heading_path"] = tuple(details["heading_path"])
+    return Chunk(id=row["chunk_id"], **{name: row[name] for name in COLUMNS}, **details)

@@ -1,0 +1,159 @@
+"""The tables. The same on SQLite and PostgreSQL; migrations/ brings a database here step by step."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Aware datetimes in, aware UTC datetimes out; SQLite alone would forget the zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return value.astimezone(UTC) if value is not None else None
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+metadata = MetaData()
+
+books = Table(
+    "books",
+    metadata,
+    Column("book_id", String(64), primary_key=True),
+    Column("title", Text, nullable=False),
+    Column("folder", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("total_chunks", Integer, nullable=False),
+    Column("last_full_ingest", UtcDateTime),
+    Column("last_incremental_update", UtcDateTime),
+)
+
+lessons = Table(
+    "lessons",
+    metadata,
+    Column("book_id", String(64), primary_key=True),
+    Column("source_file", Text, primary_key=True),
+    Column("file_hash", String(64), nullable=False),
+    Column("fingerprint", String(64), nullable=False),
+    Column("module", Text, nullable=False),
+    Column("chapter", Integer, nullable=False),
+    Column("lesson", Integer, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("parent_doc_id", String(36), nullable=False),
+    Column("chunk_ids", JSON, nullable=False),
+    Column("ingested_at", UtcDateTime, nullable=False),
+)
+Index("lessons_parent", lessons.c.book_id, lessons.c.parent_doc_id)
+
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("point_id", String(36), primary_key=True),
+    Column("book_id", String(64), nullable=False),
+    Column("chunk_id", String(36), nullable=False),
+    Column("source_file", Text, nullable=False),
+    Column("parent_doc_id", String(36), nullable=False),
+    Column("chunk_index", Integer, nullable=False),
+    Column("content_hash", String(64), nullable=False),
+    Column("embed_hash", String(64), nullable=False),
+    Column("embedded", Boolean, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("embed_text", Text, nullable=False),
+    Column("details", JSON, nullable=False),
+)
+Index("chunks_id", chunks.c.book_id, chunks.c.chunk_id)
+Index("chunks_lesson", chunks.c.book_id, chunks.c.source_file)
+Index("chunks_embed", chunks.c.book_id, chunks.c.embed_hash)
+Index(
+    "chunks_unembedded",
+    chunks.c.book_id,
+    chunks.c.point_id,
+    sqlite_where=~chunks.c.embedded,
+    postgresql_where=~chunks.c.embedded,
+)
+
+terms = Table(
+    "terms",
+    metadata,
+    Column("book_id", String(64), primary_key=True),
+    Column("term_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("chunks", Integer, nullable=False),
+)
+
+doomed_points = Table(
+    "doomed_points",
+    metadata,
+    Column("point_id", String(36), primary_key=True),
+    Column("book_id", String(64), nullable=False, index=True),
+)
+
+indexes = Table(
+    "indexes",
+    metadata,
+    Column("collection", Text, primary_key=True),
+    Column("embedder", Text, nullable=False),
+    Column("dimension", Integer, nullable=False),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("job_id", Integer, primary_key=True, autoincrement=True),
+    Column("book_id", String(64), nullable=False),
+    Column("folder", Text, nullable=False),
+    Column("mode", String(16), nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("phase", String(32), nullable=False),
+    Column("files_processed", Integer, nullable=False),
+    Column("files_skipped", Integer, nullable=False),
+    Column("files_total", Integer, nullable=False),
+    Column("chunks_created", Integer, nullable=False),
+    Column("chunks_deleted", Integer, nullable=False),
+    Column("chunks_embedded", Integer, nullable=False),
+    Column("chunks_to_embed", Integer, nullable=False),
+    Column("problems", JSON, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("completed_at", UtcDateTime),
+    Column("heartbeat_at", UtcDateTime),
+    Column("owner", Text),
+    Column("error_message", Text),
+    sqlite_autoincrement=True,
+)
+OPEN_JOB = jobs.c.status.in_(["queued", "running"])
+Index(
+    "jobs_open_once",
+    jobs.c.book_id,
+    jobs.c.folder,
+    jobs.c.mode,
+    unique=True,
+    sqlite_where=OPEN_JOB,
+    postgresql_where=OPEN_JOB,
+)

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, event, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.schema import Table
 
@@ -122,15 +122,11 @@ def _translated(engine: AsyncEngine) -> Iterator[None]:
     where = engine.url.database if engine.dialect.name == "sqlite" else f"{engine.url.host}/{engine.url.database}"
     try:
         yield
-    except (OperationalError, InterfaceError) as error:
-        raise StorageError(f"the database {where} refused: {error.orig}", _hint(str(error.orig))) from error
-    except DBAPIError as error:
-        if "disk" in str(error.orig):
-            raise StorageError(f"the database {where} refused: {error.orig}", _hint(str(error.orig))) from error
+    except (IntegrityError, ProgrammingError, DataError):
         raise
-    except (OSError, SQLAlchemyError) as error:
-        if isinstance(error, SQLAlchemyError) and not isinstance(error, DBAPIError):
-            raise
+    except DBAPIError as error:
+        raise StorageError(f"the database {where} refused: {error.orig}", _hint(str(error.orig))) from error
+    except OSError as error:
         raise StorageError(
             f"the database {where} cannot be reached: {error}", "Is it running, and is DATABASE_URL right?"
         ) from error
@@ -141,6 +137,8 @@ def _hint(message: str) -> str:
         return "Free some disk space, then run the same command again: nothing that was saved is lost."
     if "locked" in message:
         return "Another process is writing; try again in a moment."
+    if "not a database" in message or "malformed" in message:
+        return "Move the file away and ingest again, or set ASKBOOK_HOME to another folder."
     if "readonly" in message or "unable to open" in message:
         return "Check that the folder exists and may be written, or set ASKBOOK_HOME to another one."
     return "Try again; `askbook doctor` says what works."

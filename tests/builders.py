@@ -1,0 +1,87 @@
+"""Small, whole values for tests that do not want to read a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from askbook.domain import Chunk, Lesson, Piece
+
+NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def make_lesson(
+    source_file: str = "m/c/01-a.md", *, number: int = 1, text: str = "# A\n\nText.", **changes: Any
+) -> Lesson:
+    identity = f"book:m:1:{number}"
+    lesson = Lesson(
+        book_id="book",
+        source_file=source_file,
+        file_hash=sha256(text),
+        module="m",
+        chapter=1,
+        lesson=number,
+        title="A",
+        book_title="Book",
+        module_title="Module",
+        chapter_title="Chapter 1",
+        hardware_tier=1,
+        proficiency_level="A2",
+        layer="L1",
+        facets={},
+        url=f"https://example.org/{source_file}",
+        parent_doc_id=str(uuid.uuid5(NAMESPACE, f"{identity}:parent")),
+        identity=identity,
+        title_in_file=True,
+        text=text,
+        body_start=0,
+        fingerprint=sha256(f"{identity}:{source_file}:{text}"),
+    )
+    return replace(lesson, **changes)
+
+
+def make_chunks(lesson: Lesson, *texts: str) -> list[Chunk]:
+    """One chunk for each text, chained as the chunker would."""
+    ids = [str(uuid.uuid5(NAMESPACE, f"{lesson.identity}:{sha256(text)[:16]}")) for text in texts]
+    return [
+        Chunk(
+            id=ids[at],
+            text=text,
+            embed_text=f"{lesson.title}\n{text}",
+            embed_hash=sha256(f"{lesson.title}\n{text}"),
+            book_id=lesson.book_id,
+            module=lesson.module,
+            chapter=lesson.chapter,
+            lesson=lesson.lesson,
+            section_title=None,
+            heading_path=(lesson.book_title, lesson.module_title, lesson.chapter_title, lesson.title),
+            hardware_tier=lesson.hardware_tier,
+            proficiency_level=lesson.proficiency_level,
+            layer=lesson.layer,
+            facets=lesson.facets,
+            source_file=lesson.source_file,
+            url=lesson.url,
+            parent_doc_id=lesson.parent_doc_id,
+            chunk_index=at,
+            total_chunks=len(texts),
+            prev_chunk_id=ids[at - 1] if at else None,
+            next_chunk_id=ids[at + 1] if at + 1 < len(texts) else None,
+            content_hash=sha256(text),
+            source_file_hash=lesson.file_hash,
+            word_count=len(text.split()),
+            token_count=round(len(text.split()) * 1.3),
+            char_count=len(text),
+            first_line=1,
+            last_line=1,
+            start=0,
+            end=len(text),
+            pieces=(Piece(0, 0, len(text)),),
+        )
+        for at, text in enumerate(texts)
+    ]

@@ -1,0 +1,59 @@
+"""The database: migrations on both engines, and errors that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, inspect
+
+from askbook.errors import StorageError
+from askbook.store.database import HEAD, MIGRATIONS, Database, open_database
+from askbook.store.schema import metadata
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    return config
+
+
+async def test_migrations_lead_to_the_schema_in_the_code(database: Database) -> None:
+    async with database.writing() as connection:
+        assert await connection.run_sync(lambda c: MigrationContext.configure(c).get_current_revision()) == HEAD
+        assert await connection.run_sync(lambda c: compare_metadata(MigrationContext.configure(c), metadata)) == []
+
+
+async def test_migrations_go_down_and_up_again(database: Database) -> None:
+    async with database.writing() as connection:
+        await connection.run_sync(lambda c: command.downgrade(_config(c), "base"))
+        assert await connection.run_sync(lambda c: inspect(c).get_table_names()) == ["alembic_version"]
+        await connection.run_sync(lambda c: command.upgrade(_config(c), "head"))
+        assert await connection.run_sync(lambda c: compare_metadata(MigrationContext.configure(c), metadata)) == []
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "askbook.db"
+    file.write_text("my diary, not a database" * 50)
+    with pytest.raises(StorageError, match="not a database"):
+        await open_database(f"sqlite:///{file}")
+    assert file.read_text().startswith("my diary")
+
+
+@pytest.mark.parametrize("url", ["not an address", "mysql://host/name"])
+async def test_an_unusable_address_says_what_to_write(url: str) -> None:
+    with pytest.raises(StorageError) as refused:
+        await open_database(url)
+    assert "postgresql://" in (refused.value.hint or "")
+
+
+async def test_an_unreachable_server_says_so_without_the_password() -> None:
+    with pytest.raises(StorageError) as refused:
+        await open_database("postgresql://me:s3cret@127.0.0.1:9/none")
+    assert "127.0.0.1" in refused.value.message
+    assert "s3cret" not in f"{refused.value.message} {refused.value.hint}"

@@ -1,0 +1,72 @@
+"""Jobs are kept, run once, and taken up again when their process died."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from askbook.errors import NotFound
+from askbook.store.database import Database
+from askbook.store.jobs import Jobs
+
+
+@pytest.fixture
+def jobs(database: Database) -> Jobs:
+    return Jobs(database)
+
+
+async def test_the_same_job_sent_twenty_times_at_once_is_one_job(jobs: Jobs) -> None:
+    sent = await asyncio.gather(*(jobs.submit("book", "folder", "incremental") for _ in range(20)))
+    assert len({job.job_id for job in sent}) == 1
+    claims = await asyncio.gather(*(jobs.claim(sent[0].job_id, f"worker {n}") for n in range(20)))
+    assert claims.count(True) == 1
+
+
+async def test_another_mode_or_a_finished_job_is_a_new_job(jobs: Jobs) -> None:
+    first = await jobs.submit("book", "folder", "incremental")
+    other = await jobs.submit("book", "folder", "full")
+    await jobs.claim(first.job_id, "me")
+    await jobs.complete(first.job_id)
+    again = await jobs.submit("book", "folder", "incremental")
+    assert len({first.job_id, other.job_id, again.job_id}) == 3
+
+
+async def test_a_job_runs_from_queued_to_completed(jobs: Jobs) -> None:
+    job = await jobs.submit("book", "folder", "incremental")
+    assert (job.status, job.started_at, job.completed_at, job.progress) == ("queued", None, None, 0.0)
+
+    assert await jobs.claim(job.job_id, "me")
+    await jobs.progress(
+        job.job_id,
+        "embedding",
+        {"files_total": 2, "files_processed": 2, "chunks_to_embed": 4, "chunks_embedded": 2},
+        [],
+    )
+    running = await jobs.load(job.job_id)
+    assert (running.status, running.phase, running.completed_at) == ("running", "embedding", None)
+    assert running.progress == pytest.approx(0.55)
+
+    await jobs.complete(job.job_id)
+    done = await jobs.load(job.job_id)
+    assert (done.status, done.progress, done.duration_seconds) == ("completed", 1.0, 0)
+    assert done.completed_at is not None and done.completed_at.tzinfo is not None
+
+
+async def test_a_silent_job_is_taken_over_and_a_living_one_is_not(jobs: Jobs) -> None:
+    job = await jobs.submit("book", "folder", "incremental")
+    assert await jobs.claim(job.job_id, "the dead")
+    assert not await jobs.claim(job.job_id, "the eager")
+    assert await jobs.claim(job.job_id, "the heir", silence=timedelta(0))
+
+
+async def test_a_failed_job_says_why(jobs: Jobs) -> None:
+    job = await jobs.submit("book", "folder", "full")
+    await jobs.claim(job.job_id, "me")
+    await jobs.fail(job.job_id, "the disk is full")
+    failed = await jobs.load(job.job_id)
+    assert (failed.status, failed.error_message) == ("failed", "the disk is full")
+    assert await jobs.load_open() == []
+    with pytest.raises(NotFound):
+        await jobs.load(99)

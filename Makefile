@@ -4,7 +4,7 @@ BOOK    ?=
 STAMP   := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test check eval bench torture lock clean
+.PHONY: help env run test check docs bench torture lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,8 +27,8 @@ test: env check  ## check, then run every test in its quick form
 	$(BIN)/python -m pytest -q
 
 check: env  ## lint, format and types
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench docs
+	$(BIN)/ruff format --check src tests bench docs
 	$(BIN)/pyright
 
 bench: env  ## measure ingestion and search
@@ -36,6 +36,9 @@ bench: env  ## measure ingestion and search
 
 torture: env  ## the long form of the tests
 	$(BIN)/python -m pytest -q --torture
+
+docs: env  ## write the generated pages anew
+	$(BIN)/python docs/build.py
 
 lock:  ## pin the set anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras --group dev pyproject.toml -o requirements.lock

@@ -12,6 +12,12 @@ IngestMode = Literal["incremental", "full", "recreate"]
 JobStatus = Literal["queued", "running", "completed", "failed"]
 FacetValue = str | int
 
+# The seeds' own facets: every chunk has them as fields, whatever a book declares.
+PERSONAL = ("hardware_tier", "proficiency_level", "layer")
+PROFICIENCY_LEVELS = ("A1", "A2", "B1", "B2", "C1", "C2")
+LAYERS = ("L1", "L2", "L3", "L4")
+TIER_MAX = 4
+
 QUERY_MIN, QUERY_MAX = 3, 1000
 LIMIT_MAX = 20
 
@@ -204,6 +210,8 @@ class BookRecord:
     book_id: str
     title: str
     folder: str
+    facets: Mapping[str, tuple[FacetValue, ...]]
+    """The facets that the book declares beyond tier, level and layer, and their allowed values; none means any."""
     total_files: int
     total_chunks: int
     unembedded_chunks: int

@@ -40,12 +40,19 @@ Step = Literal[
     "done",
 ]
 
-# One commit takes lessons of about so many chunks; a step of the embedder so many texts; a call of the index so many points.
-COMMIT_CHUNKS = 256
-EMBED_TEXTS = 64
-INDEX_POINTS = 64
-
 NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many chunks one commit makes live, one call embeds, one call writes into the index."""
+
+    commit: int = 256
+    embed: int = 64
+    write: int = 64
+
+
+SIZES = Sizes()
 
 
 @dataclass
@@ -68,6 +75,7 @@ class Pipeline:
     index: VectorIndex
     embedder: Embedder | None
     announce: Callable[[Step, Tally], Awaitable[None]]
+    sizes: Sizes = SIZES
 
     async def run(self, job: Job) -> Tally:
         """Bring the index into step with the job's folder."""
@@ -77,7 +85,7 @@ class Pipeline:
             await self.ledger.forget_book(job.book_id)
         plan = await self._plan(job, tally)
         await self.announce("planned", tally)
-        for group in _grouped(plan.changes):
+        for group in _grouped(plan.changes, self.sizes.commit):
             await self._replace_lessons(job, group, tally)
         if plan.deleted:
             await self._remove_lessons(job.book_id, plan.deleted, tally)
@@ -130,7 +138,7 @@ class Pipeline:
         drafts = [draft for change in changes for draft in change.drafts]
         await self.ledger.doom_points(job.book_id, [draft.point_id for draft in drafts])
         await self.announce("points noted", tally)
-        for some in slices(drafts, INDEX_POINTS):
+        for some in slices(drafts, self.sizes.write):
             await self.index.save_points(await asyncio.to_thread(_to_points, some, known))
             await self.announce("points half written", tally)
         await self.index.flush()
@@ -163,7 +171,7 @@ class Pipeline:
         if self.embedder is None:
             return
         tally.chunks_to_embed = await self.ledger.count_unembedded(book_id)
-        while waiting := await self.ledger.load_unembedded(book_id, EMBED_TEXTS):
+        while waiting := await self.ledger.load_unembedded(book_id, self.sizes.embed):
             await self.announce("embedding", tally)
             texts = {item.embed_hash: item.embed_text for item in waiting}
             vectors = dict(zip(texts, await self.embedder.embed_passages(list(texts.values())), strict=True))
@@ -177,7 +185,7 @@ class Pipeline:
 
     async def _forget(self, book_id: str, tally: Tally) -> None:
         doomed = await self.ledger.load_doomed(book_id)
-        for some in slices(doomed, INDEX_POINTS):
+        for some in slices(doomed, self.sizes.write):
             await self.announce("forgetting", tally)
             await self.index.forget_points(some)
         if doomed:
@@ -224,14 +232,14 @@ def _term_changes(after: Sequence[Chunk], before: Sequence[Chunk]) -> Counter[in
     return changes
 
 
-def _grouped(changes: Sequence[PlannedChange]) -> Iterator[list[PlannedChange]]:
+def _grouped(changes: Sequence[PlannedChange], chunks: int) -> Iterator[list[PlannedChange]]:
     """Whole lessons, as many as one commit takes; a chunk is about 1,500 characters."""
     group: list[PlannedChange] = []
     size = 0
     for change in changes:
         group.append(change)
         size += 1 + len(change.lesson.text) // 1500
-        if size >= COMMIT_CHUNKS:
+        if size >= chunks:
             yield group
             group, size = [], 0
     if group:

@@ -16,7 +16,7 @@ from askbook.domain import Job
 from askbook.errors import AskbookError
 from askbook.index.embedders.base import Embedder
 from askbook.index.vectors.base import VectorIndex
-from askbook.ingest.pipeline import Pipeline, Step, Tally
+from askbook.ingest.pipeline import SIZES, Pipeline, Sizes, Step, Tally
 from askbook.store.jobs import SILENCE, Jobs
 from askbook.store.ledger import Ledger
 
@@ -42,7 +42,7 @@ PHASE: dict[Step, str] = {
 Watcher = Callable[[Job, Step, Tally], None]
 
 
-def _watch_nothing(_job: Job, _step: Step, _tally: Tally) -> None:
+def watch_nothing(_job: Job, _step: Step, _tally: Tally) -> None:
     pass
 
 
@@ -54,16 +54,28 @@ class Worker:
     embedder: Embedder | None
     silence: timedelta = SILENCE
     """How long a running job must have been silent before it is taken over; 0 where this process owns the data alone."""
+    sizes: Sizes = SIZES
     owner: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}")
 
-    async def run_job(self, job_id: int, watch: Watcher = _watch_nothing) -> Job:
+    running: dict[int, asyncio.Task[Job]] = field(default_factory=dict[int, "asyncio.Task[Job]"])
+
+    async def run_job(self, job_id: int, watch: Watcher = watch_nothing) -> Job:
         """Run a job to its end, unless another worker has it. The job tells how it went."""
+        if job_id in self.running:
+            return await asyncio.shield(self.running[job_id])
+        task = self.running[job_id] = asyncio.create_task(self._run(job_id, watch))
+        try:
+            return await task
+        finally:
+            del self.running[job_id]
+
+    async def _run(self, job_id: int, watch: Watcher) -> Job:
         if not await self.jobs.claim(job_id, self.owner, self.silence):
             return await self.jobs.load(job_id)
         job = await self.jobs.load(job_id)
         try:
             async with self._heartbeat(job_id):
-                pipeline = Pipeline(self.ledger, self.index, self.embedder, self._announcer(job, watch))
+                pipeline = Pipeline(self.ledger, self.index, self.embedder, self._announcer(job, watch), self.sizes)
                 tally = await pipeline.run(job)
             await self._save(job_id, "completed", tally)
             await self.jobs.complete(job_id)

@@ -60,7 +60,7 @@ class Jobs:
                 jobs.c.job_id == job_id,
                 or_(
                     jobs.c.status == "queued",
-                    and_(jobs.c.status == "running", or_(jobs.c.owner == owner, jobs.c.heartbeat_at <= now - silence)),
+                    and_(jobs.c.status == "running", jobs.c.heartbeat_at <= now - silence),
                 ),
             )
             .values(

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy import RowMapping, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from askbook.domain import Book, BookRecord, Chunk, IngestMode, Lesson, LessonRecord, Piece
+from askbook.domain import PERSONAL, Book, BookRecord, Chunk, IngestMode, Lesson, LessonRecord, Piece
 from askbook.errors import NotFound
 from askbook.store.database import Database
 from askbook.store.schema import books, chunks, doomed_points, indexes, lessons, terms
@@ -121,7 +121,10 @@ class Ledger:
             rows = (await connection.execute(select(books).order_by(books.c.book_id))).mappings()
             return [
                 BookRecord(
-                    **row, total_files=files.get(row["book_id"], 0), unembedded_chunks=waiting.get(row["book_id"], 0)
+                    **{name: value for name, value in row.items() if name != "facets"},
+                    facets={name: tuple(values) for name, values in row["facets"].items()},
+                    total_files=files.get(row["book_id"], 0),
+                    unembedded_chunks=waiting.get(row["book_id"], 0),
                 )
                 for row in rows
             ]
@@ -171,7 +174,8 @@ class Ledger:
     # --- changing a book --------------------------------------------------------------------------
 
     async def save_book(self, book: Book, folder: str) -> None:
-        values = {"title": book.title, "folder": folder}
+        facets = {facet.name: list(facet.values) for facet in book.facets if facet.name not in PERSONAL}
+        values = {"title": book.title, "folder": folder, "facets": facets}
         new = {"book_id": book.book_id, "revision": 0, "total_chunks": 0, **values}
         async with self.database.writing() as connection:
             await connection.execute(

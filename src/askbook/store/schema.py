@@ -45,6 +45,7 @@ books = Table(
     Column("book_id", String(64), primary_key=True),
     Column("title", Text, nullable=False),
     Column("folder", Text, nullable=False),
+    Column("facets", JSON, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("total_chunks", Integer, nullable=False),
     Column("last_full_ingest", UtcDateTime),

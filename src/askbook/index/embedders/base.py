@@ -25,3 +25,9 @@ class Embedder(Protocol):
     async def embed_query(self, text: str) -> Vector: ...
 
     async def close(self) -> None: ...
+
+
+def to_unit(vector: npt.NDArray[np.floating]) -> Vector:
+    """Of length one; a vector of zeros stays as it is."""
+    length = float(np.linalg.norm(vector))
+    return (vector / length if length else vector).astype(np.float32)

@@ -15,6 +15,7 @@ def upgrade() -> None:
         sa.Column("book_id", sa.String(64), primary_key=True),
         sa.Column("title", sa.Text, nullable=False),
         sa.Column("folder", sa.Text, nullable=False),
+        sa.Column("facets", sa.JSON, nullable=False),
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("total_chunks", sa.Integer, nullable=False),
         sa.Column("last_full_ingest", utc),

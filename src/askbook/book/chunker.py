@@ -1,0 +1,458 @@
+"""A lesson → its chunks: cut at headings, then at blocks, and inside a block only where it alone is too large."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from askbook.book.sections import Block, Section, Source, parse_blocks, split_sections
+from askbook.domain import Chunk, Lesson, Piece
+
+CHUNKER_VERSION = 1
+NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+TARGET, MAXIMUM, SMALL, OVERLAP = 400, 512, 100, 60
+LONGEST_OVERLAP = 2 * OVERLAP
+CLOSING = 4
+CHARS_A_WORD = 10
+MOST_HEADINGS = 6
+
+_WORD = re.compile(r"\S+\s*|\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*+\s++(?=[^\sa-zß-öø-ÿ])|(?<=[。！？])(?=\S)")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    words: int
+    chars: int
+
+    def __add__(self, other: Size) -> Size:
+        return Size(self.words + other.words, self.chars + other.chars)
+
+    @property
+    def tokens(self) -> int:
+        """The seeds' estimate, words × 1.3, where ten characters are at least a word: no chunk passes 3,940 characters."""
+        return math.ceil(max(self.words, self.chars / CHARS_A_WORD) * 1.3)
+
+
+def measure(text: str) -> Size:
+    return Size(len(text.split()), len(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The least that moves as one: a whole block, or a part of one that alone is too large.
+
+    `before` and `after` are the fence lines that open and close a part of a listing, `header` a table's first two lines.
+    """
+
+    start: int
+    end: int
+    size: Size
+    section: int
+    block: Block
+    prose: bool = False
+    heading: bool = False
+    part: bool = False
+    dedent: int = 0
+    before: str = ""
+    after: str = ""
+    header: Span | None = None
+
+
+def split_lesson(lesson: Lesson) -> list[Chunk]:
+    source = Source(lesson.text, lesson.body_start, lesson.source_file.lower().endswith(".mdx"))
+    sections = split_sections(source.blocks)
+    drafts = _merge_small(_pack_sections(source, sections))
+    rendered = [_render(source, draft) for draft in _with_overlap(source, drafts)]
+    sections_of = [_section_of(draft, sections) for draft in drafts]
+    return _link([_build(lesson, source, *pair) for pair in zip(rendered, sections_of, strict=True)], lesson)
+
+
+# --- blocks → units -------------------------------------------------------------------------------
+
+
+def _pack_sections(source: Source, sections: list[Section]) -> list[list[Unit]]:
+    drafts: list[list[Unit]] = []
+    waiting: list[Unit] = []
+    for number, section in enumerate(sections):
+        units = waiting + [unit for block in section.blocks for unit in _split_block(source, block, number)]
+        # A heading with nothing under it opens the next section's chunk: alone it says nothing.
+        if all(unit.heading for unit in units) and len(units) < MOST_HEADINGS and number + 1 < len(sections):
+            waiting = units
+            continue
+        waiting = []
+        drafts += _pack(units)
+    return drafts
+
+
+def _split_block(source: Source, block: Block, section: int, in_item: bool = False, nested: bool = False) -> Iterator[Unit]:
+    start, end = source.span(block.first, block.end)
+    size = measure(source.shown_text(start, end))
+    if size.words == 0:
+        return
+    prose = block.kind == "prose" and not in_item
+    dedent = _common_indent(source.text[start:end]) if in_item or (source.mdx and block.kind == "fence") else 0
+    unit = Unit(start, end, size, section, block, prose, block.kind == "heading", nested, dedent)
+    if block.kind != "list" and size.tokens <= (TARGET if block.kind == "prose" else MAXIMUM):
+        yield unit
+    elif block.children:
+        for child in block.children:
+            yield from _split_block(source, child, section, in_item or block.kind == "item", nested or block.kind != "list")
+    else:
+        yield from (part for part in _split_leaf(source, replace(unit, part=True)) if _is_shown(source, part))
+
+
+def _is_shown(source: Source, unit: Unit) -> bool:
+    return bool(source.shown_text(unit.start, unit.end).strip())
+
+
+def _split_leaf(source: Source, unit: Unit) -> Iterator[Unit]:
+    block, text = unit.block, source.text
+    if block.kind == "fence" and block.end - block.first >= 3:
+        opening_end = source.starts[block.first + 1] - 1
+        if opening_end - unit.start <= MAXIMUM // 2:
+            return _split_fence(source, unit)
+    if block.kind == "table" and block.end - block.first >= 3:
+        header = source.span(block.first, block.first + 2)
+        if measure(text[slice(*header)]).tokens <= TARGET // 2:
+            return _split_table(source, unit, header)
+    finest = _sentences(text, unit.start, unit.end) if block.kind == "prose" else _lines(source, unit.start, unit.end)
+    return (_part(source, unit, span) for span in _fill(text, finest, TARGET))
+
+
+def _part(source: Source, unit: Unit, span: Span) -> Unit:
+    start, end = span[0], span[0] + len(source.text[slice(*span)].rstrip())
+    return replace(unit, start=start, end=end, size=measure(source.shown_text(start, end)))
+
+
+def _split_fence(source: Source, unit: Unit) -> Iterator[Unit]:
+    """At lines, the fence re-opened and closed around each part."""
+    block = unit.block
+    prefix = source.fence_prefix(block)[unit.dedent :]
+    reopen, close = f"{prefix}{block.mark}{block.info}\n", f"\n{prefix}{block.mark}"
+    first, end = block.first + 1, block.end - (1 if block.closed else 0)
+    room = TARGET - measure(reopen + close).tokens
+    spans = list(_fill(source.text, _lines(source, *source.span(first, end)), room))
+    spans = [span for span in spans if source.text[slice(*span)].strip()]
+    for number, (start, stop) in enumerate(spans):
+        is_first, is_last = number == 0, number == len(spans) - 1
+        part = _part(source, unit, (unit.start if is_first else start, unit.end if is_last else stop))
+        before, after = "" if is_first else reopen, "" if is_last else close
+        yield replace(part, before=before, after=after, size=part.size + measure(before + after))
+
+
+def _split_table(source: Source, unit: Unit, header: Span) -> Iterator[Unit]:
+    """At rows, the header repeated above each part."""
+    block = unit.block
+    header_size = measure(source.text[slice(*header)])
+    rows = _lines(source, *source.span(block.first + 2, block.end))
+    for number, (start, end) in enumerate(_fill(source.text, rows, TARGET - header_size.tokens)):
+        if number == 0:
+            yield _part(source, unit, (unit.start, end))
+        else:
+            part = _part(source, unit, (start, end))
+            yield replace(part, header=header, size=part.size + header_size)
+
+
+def _fill(text: str, spans: Iterable[Span], limit: int) -> Iterator[Span]:
+    """Neighbouring spans joined up to the limit; one that is too large is cut at spaces, else at characters."""
+    begin = stop = -1
+    size = Size(0, 0)
+    for start, end in _small_enough(text, spans, limit):
+        grown = size + Size(len(text[start:end].split()), end - start)
+        if begin >= 0 and grown.tokens <= limit:
+            stop, size = end, grown
+            continue
+        if begin >= 0:
+            yield begin, stop
+        begin, stop, size = start, end, measure(text[start:end])
+    if begin >= 0:
+        yield begin, stop
+
+
+def _small_enough(text: str, spans: Iterable[Span], limit: int) -> Iterator[Span]:
+    longest = int(limit / 1.3) * CHARS_A_WORD
+    for start, end in spans:
+        if end - start <= longest and measure(text[start:end]).tokens <= limit:
+            yield start, end
+            continue
+        for word in _WORD.finditer(text, start, end):
+            for at in range(word.start(), word.end(), longest):
+                yield at, min(at + longest, word.end())
+
+
+def _lines(source: Source, start: int, end: int) -> Iterator[Span]:
+    """Each line with its newline."""
+    line = source.line_of(start)
+    while start < end:
+        stop = min(source.starts[line], end) if line < len(source.starts) else end
+        yield start, stop
+        start, line = stop, line + 1
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
+    at = start
+    for stop in _SENTENCE_END.finditer(text, start, end):
+        if stop.end() > at:
+            yield at, stop.end()
+            at = stop.end()
+    if at < end:
+        yield at, end
+
+
+def _common_indent(text: str) -> int:
+    return min(len(line) - len(line.lstrip(" \t")) for line in text.split("\n") if line.strip())
+
+
+# --- units → drafts of chunks ---------------------------------------------------------------------
+
+
+def _size_of(draft: list[Unit]) -> Size:
+    return Size(sum(unit.size.words for unit in draft), sum(unit.size.chars + 2 for unit in draft))
+
+
+def _pack(units: list[Unit]) -> Iterator[list[Unit]]:
+    draft: list[Unit] = []
+    size = Size(0, 0)
+    for unit in units:
+        grown = size + unit.size + Size(0, 2)
+        fits = grown.tokens <= TARGET or (grown.tokens <= MAXIMUM and size.tokens < SMALL)
+        if draft and not fits:
+            yield draft
+            draft, grown = [], unit.size + Size(0, 2)
+        draft.append(unit)
+        size = grown
+    if draft:
+        yield draft
+
+
+def _merge_small(drafts: list[list[Unit]]) -> list[list[Unit]]:
+    """A small section joins its neighbour up to the target; one still small joins the smaller neighbour that has room."""
+    merged: list[list[Unit]] = []
+    for draft in drafts:
+        if merged and _may_merge(merged[-1], draft, TARGET):
+            merged[-1] = merged[-1] + draft
+        else:
+            merged.append(draft)
+    at = 0
+    while at < len(merged):
+        before = [at - 1] if at and _may_merge(merged[at - 1], merged[at], MAXIMUM) else []
+        behind = [at] if at + 1 < len(merged) and _may_merge(merged[at], merged[at + 1], MAXIMUM) else []
+        pairs = sorted(before + behind, key=lambda left: (_size_of(merged[left] + merged[left + 1]).tokens, left))
+        if _size_of(merged[at]).tokens < SMALL and pairs:
+            left = pairs[0]
+            merged[left : left + 2] = [merged[left] + merged[left + 1]]
+            at = left
+        else:
+            at += 1
+    return merged
+
+
+def _may_merge(left: list[Unit], right: list[Unit], limit: int) -> bool:
+    sizes = _size_of(left), _size_of(right)
+    return min(size.tokens for size in sizes) < SMALL and (sizes[0] + sizes[1]).tokens <= limit
+
+
+def _with_overlap(source: Source, drafts: list[list[Unit]]) -> Iterator[list[Unit]]:
+    if drafts:
+        yield drafts[0]
+    for before, draft in pairwise(drafts):
+        repeated = _overlap(source, before[-1], MAXIMUM - CLOSING - _size_of(draft).tokens) if _continues(before, draft) else None
+        yield [repeated, *draft] if repeated else draft
+
+
+def _continues(before: list[Unit], draft: list[Unit]) -> bool:
+    last, first = before[-1], draft[0]
+    return last.prose and last.section == first.section and not first.heading
+
+
+def _overlap(source: Source, last: Unit, room: int) -> Unit | None:
+    """The last sentences of the chunk before, about 15 % of a chunk; code, tables and list items are never repeated."""
+    found: Unit | None = None
+    for start, _ in reversed(list(_sentences(source.text, last.start, last.end))):
+        longer = replace(_part(source, last, (start, last.end)), part=True)
+        if longer.size.tokens > min(room, OVERLAP if found else LONGEST_OVERLAP):
+            break
+        found = longer
+    return found
+
+
+def _section_of(draft: list[Unit], sections: list[Section]) -> Section:
+    """The section of the first unit that is more than a heading."""
+    return sections[next((unit.section for unit in draft if not unit.heading), draft[-1].section)]
+
+
+# --- drafts → chunks ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    text: str
+    pieces: tuple[Piece, ...]
+    start: int
+    end: int
+
+
+def _render(source: Source, draft: list[Unit]) -> _Rendered:
+    parts: list[Span | str] = []
+    headers: set[int] = set()
+    for number, unit in enumerate(draft):
+        before = draft[number - 1] if number else None
+        goes_on = before is not None and before.part and unit.part and before.block is unit.block
+        if before is not None:
+            parts += [] if goes_on or not before.after else [before.after]
+            plain = not (before.after or unit.before or unit.header) or goes_on
+            parts += _gap(source, before.end, unit.start, verbatim=plain)
+        if not goes_on and unit.header:
+            header = list(source.shown(*unit.header))
+            headers.update(range(len(parts), len(parts) + len(header)))
+            parts += [*header, "\n"]
+        if not goes_on and unit.before:
+            parts.append(unit.before)
+        parts += _shown_dedented(source, unit)
+    parts += [draft[-1].after] if draft[-1].after else []
+    suspect = source.mdx or any(unit.part for unit in draft)
+    return _assemble(source.text, parts, headers, suspect)
+
+
+def _gap(source: Source, start: int, end: int, verbatim: bool) -> list[Span | str]:
+    """The white space between two units: the book's own, unless it is long or stands beside a line of ours."""
+    gap = list(source.shown(start, end))
+    if verbatim and end - start <= 2 and gap == ([(start, end)] if start < end else []):
+        return gap
+    newlines = source.text.count("\n", start, end)
+    return ["\n\n" if newlines > 1 else "\n" if newlines or not verbatim else " "]
+
+
+def _shown_dedented(source: Source, unit: Unit) -> Iterator[Span | str]:
+    if not unit.dedent:
+        yield from source.shown(unit.start, unit.end)
+        return
+    for start, end in _lines(source, unit.start, unit.end):
+        at_line_start = start == source.starts[source.line_of(start) - 1]
+        line = source.text[start:end]
+        indent = min(unit.dedent, len(line) - len(line.lstrip(" \t"))) if at_line_start else 0
+        for part in source.shown(start + indent, end):
+            yield part if not isinstance(part, str) else part.replace("\n" + " " * unit.dedent, "\n")
+
+
+def _assemble(text: str, parts: list[Span | str], headers: set[int], suspect: bool) -> _Rendered:
+    pieces: list[Piece] = []
+    written: list[str] = []
+    at, hull = 0, []
+    for number, part in enumerate(parts):
+        shown = part if isinstance(part, str) else text[slice(*part)]
+        if not at:
+            stripped = shown.lstrip()
+            part = part if isinstance(part, str) else (part[1] - len(stripped), part[1])
+            shown = stripped
+        if not shown:
+            continue
+        if not isinstance(part, str):
+            _add_piece(pieces, Piece(at, part[0], len(shown)))
+            hull += [] if number in headers else [part]
+        written.append(shown)
+        at += len(shown)
+    whole = "".join(written).rstrip()
+    pieces = [replace(piece, length=min(piece.length, len(whole) - piece.text_at)) for piece in pieces]
+    pieces = [piece for piece in pieces if piece.length > 0]
+    start = min(span[0] for span in hull)
+    end = start + len(text[start : max(span[1] for span in hull)].rstrip())
+    return _Rendered(_close_fence(whole) if suspect else whole, tuple(pieces), start, end)
+
+
+def _add_piece(pieces: list[Piece], piece: Piece) -> None:
+    last = pieces[-1] if pieces else None
+    if last and last.text_at + last.length == piece.text_at and last.source_at + last.length == piece.source_at:
+        pieces[-1] = replace(last, length=last.length + piece.length)
+    else:
+        pieces.append(piece)
+
+
+def _close_fence(text: str) -> str:
+    """Cut out of its list or HTML, a line of backticks can open a listing that nothing closes."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    blocks = parse_blocks(text.split("\n"))
+    while blocks and blocks[-1].children:
+        blocks = blocks[-1].children
+    last = blocks[-1] if blocks else None
+    return f"{text}\n{last.mark}" if last and last.kind == "fence" and not last.closed else text
+
+
+def _build(lesson: Lesson, source: Source, rendered: _Rendered, section: Section) -> Chunk:
+    text, size = rendered.text, measure(rendered.text)
+    own_titles = _without_repeats(((lesson.title,) if lesson.title_in_file else ()) + section.headings)
+    embed_text = f"{' › '.join(own_titles)}\n{text}" if own_titles else text
+    above = (lesson.book_title, lesson.module_title, lesson.chapter_title, lesson.title)
+    return Chunk(
+        id="",
+        text=text,
+        embed_text=embed_text,
+        embed_hash=_sha256(embed_text),
+        book_id=lesson.book_id,
+        module=lesson.module,
+        chapter=lesson.chapter,
+        lesson=lesson.lesson,
+        section_title=section.headings[-1] if section.headings else None,
+        heading_path=_without_repeats(above + section.headings),
+        hardware_tier=lesson.hardware_tier,
+        proficiency_level=lesson.proficiency_level,
+        layer=lesson.layer,
+        facets=lesson.facets,
+        source_file=lesson.source_file,
+        url=f"{lesson.url}#{section.anchor}" if section.anchor else lesson.url,
+        parent_doc_id=lesson.parent_doc_id,
+        chunk_index=0,
+        total_chunks=1,
+        prev_chunk_id=None,
+        next_chunk_id=None,
+        content_hash=_sha256(text),
+        source_file_hash=lesson.file_hash,
+        word_count=size.words,
+        token_count=size.tokens,
+        char_count=size.chars,
+        first_line=source.line_of(rendered.start),
+        last_line=source.line_of(rendered.end - 1),
+        start=rendered.start,
+        end=rendered.end,
+        pieces=rendered.pieces,
+    )
+
+
+def _link(chunks: list[Chunk], lesson: Lesson) -> list[Chunk]:
+    """Ids, and the chain of them. The same text again in one lesson gets `:2`, `:3` … so that no two ids are equal."""
+    seen: dict[str, int] = {}
+    ids: list[str] = []
+    for chunk in chunks:
+        key = f"{lesson.identity}:{chunk.content_hash[:16]}"
+        seen[key] = seen.get(key, 0) + 1
+        ids.append(make_id(key if seen[key] == 1 else f"{key}:{seen[key]}"))
+    chain = [None, *ids, None]
+    return [
+        replace(chunk, id=ids[at], chunk_index=at, total_chunks=len(ids), prev_chunk_id=chain[at], next_chunk_id=chain[at + 2])
+        for at, chunk in enumerate(chunks)
+    ]
+
+
+def make_id(name: str) -> str:
+    return str(uuid.uuid5(NAMESPACE, name))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without_repeats(titles: tuple[str, ...]) -> tuple[str, ...]:
+    kept: list[str] = []
+    for title in titles:
+        if title and (not kept or kept[-1].casefold() != title.casefold()):
+            kept.append(title)
+    return tuple(kept)

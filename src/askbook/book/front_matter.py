@@ -1,0 +1,145 @@
+"""The YAML block at the head of a file, read without trusting it, and the values people write there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import yaml
+
+from askbook.domain import Facet, FacetValue
+
+MAX_CHARS = 64 * 1024
+MAX_DEPTH = 32
+MAX_NUMBER = 9999
+
+# The base loader knows strings, lists and mappings only: no dates, no huge integers, no objects.
+_Loader: type = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_OPENING = re.compile(r"---[ \t]*\n")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*$\n?", re.MULTILINE)
+_KEY_LINE = re.compile(r"^([A-Za-z_][\w-]*)[ \t]*:")
+_NUMBERED = re.compile(
+    r"\s*(?:(?:chapter|ch|lesson|module|part|unit|section|week|day|tier)\b[\s.#_-]*+)?(\d{1,9})(?![\d.]*\d)(?!\w)",
+    re.IGNORECASE,
+)
+_SLUG_NUMBER = re.compile(r"(?:chapter|lesson|module|part|unit|section|week|day|tier)[-_]?(\d{1,9})\b", re.IGNORECASE)
+_RANGE = re.compile(r"([\w.]+)\s*(?:-|–|—|/|\bto\b)\s*([\w.]+)")
+_LEADING_WORD = re.compile(r"([\w.]+?)(?=$|[\s:,;()–—-])")
+_NOTHING = ("", "~", "null", "Null", "NULL")
+
+YamlValue = object
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """What the head of a file says. `complaint` when it could not be used, `complaint_key` when one key is to blame."""
+
+    values: Mapping[str, YamlValue]
+    body_start: int
+    complaint: str | None = None
+    complaint_key: str | None = None
+
+    def find(self, *keys: str) -> tuple[str, YamlValue] | None:
+        """The first of these keys that has a value."""
+        for key in keys:
+            value = self.values.get(key)
+            if value is not None and not (isinstance(value, str) and value.strip() in _NOTHING):
+                return key, value
+        return None
+
+    def text(self, *keys: str) -> str | None:
+        found = self.find(*keys)
+        return " ".join(found[1].split()) if found and isinstance(found[1], str) else None
+
+
+def read_front_matter(text: str) -> FrontMatter:
+    opening = _OPENING.match(text)
+    if opening is None:
+        return FrontMatter({}, 0)
+    closing = _CLOSING.search(text, opening.end())
+    if closing is None:
+        complaint = "the front matter is never closed by a line ---" if _KEY_LINE.match(text, opening.end()) else None
+        return FrontMatter({}, 0, complaint)
+    raw = text[opening.end() : closing.start()]
+    return _parse(raw, closing.end()) if raw.strip() else FrontMatter({}, closing.end())
+
+
+def _parse(raw: str, body_start: int) -> FrontMatter:
+    if len(raw) > MAX_CHARS:
+        return FrontMatter({}, body_start, f"the front matter is larger than {MAX_CHARS // 1024} KB")
+    try:
+        if refusal := _refusal(raw):
+            complaint, line = refusal
+            return FrontMatter({}, body_start, complaint, _key_at(raw, line))
+        values = yaml.load(raw, Loader=_Loader)  # noqa: S506 - the base loader builds strings only
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        return FrontMatter(
+            {}, body_start, f"the front matter is not valid YAML: {problem}", _key_at(raw, mark.line if mark else 0)
+        )
+    if not isinstance(values, dict):
+        return FrontMatter({}, body_start, "the front matter is not a list of `key: value` lines")
+    return FrontMatter({str(key): value for key, value in values.items()}, body_start)
+
+
+def _refusal(raw: str) -> tuple[str, int] | None:
+    """Why this YAML is not loaded, and the line: events come one by one, so a bomb is seen before it is built."""
+    depth = 0
+    for event in yaml.parse(raw, Loader=_Loader):
+        line = event.start_mark.line if event.start_mark else 0
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            return "the front matter uses YAML anchors or aliases, which are not read", line
+        if getattr(event, "tag", None):
+            return "the front matter uses YAML tags, which are not read", line
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                return f"the front matter is nested deeper than {MAX_DEPTH} levels", line
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return None
+
+
+def _key_at(raw: str, line: int) -> str | None:
+    for text in reversed(raw.split("\n")[: line + 1]):
+        if match := _KEY_LINE.match(text):
+            return match.group(1)
+    return None
+
+
+def read_number(value: YamlValue) -> int | None:
+    """`3`, `"03"`, `"Chapter 3: Building with ROS 2"` and `"chapter-3-building"` are 3; `"Building with ROS 2"` has none."""
+    if not isinstance(value, str):
+        return None
+    match = _NUMBERED.match(value) or _SLUG_NUMBER.match(value.strip())
+    return int(match.group(1)) if match and int(match.group(1)) <= MAX_NUMBER else None
+
+
+def read_facet(facet: Facet, value: YamlValue) -> FacetValue | None:
+    """The value as the book allows it, or None. A range (`A2-B1`) means its lower bound, a list its greatest number."""
+    if isinstance(value, list):
+        found = [known for item in value if (known := read_facet(facet, item)) is not None]
+        numbers = [item for item in found if isinstance(item, int)]
+        return max(numbers) if numbers else (found[0] if found else None)
+    if not isinstance(value, str):
+        return None
+    value = value.strip()
+    if not facet.values:
+        return int(value) if re.fullmatch(r"0|[1-9]\d{0,8}", value) and not isinstance(facet.default, str) else value
+    allowed = {str(item).casefold(): item for item in facet.values}
+    if spread := _RANGE.fullmatch(value.casefold()):
+        ends = [allowed[end] for end in spread.groups() if end in allowed]
+        if len(ends) == 2:
+            return min(ends, key=facet.values.index)
+    return next((allowed[word] for word in _readings(value.casefold()) if word in allowed), None)
+
+
+def _readings(value: str) -> Iterator[str]:
+    """What a written value may stand for, the most literal first."""
+    yield value
+    if word := _LEADING_WORD.match(value):
+        yield word.group(1)
+    if (number := read_number(value)) is not None:
+        yield str(number)

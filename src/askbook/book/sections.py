@@ -1,0 +1,263 @@
+"""A lesson's text as blocks and sections: what belongs together, and where it may be cut."""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import quote
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from askbook.book.hidden import Hidden, blank_out, find_comments, find_hidden_mdx
+
+Kind = Literal["heading", "prose", "fence", "table", "list", "item", "quote", "code", "html", "rule", "plain"]
+
+# Only the place of a block is asked of the parser, so it sees the head of a very long line and no more.
+MAX_LINE = 2_000
+# The parser is given this many lines at a time, so that its tokens never fill the memory.
+WINDOW = 20_000
+# A file of very many very short lines would keep the parser busy for minutes; it is cut by lines alone.
+SHORT_LINE = 16
+MAX_TITLE = 200
+
+_OPEN: dict[str, Kind] = {
+    "blockquote_open": "quote",
+    "bullet_list_open": "list",
+    "ordered_list_open": "list",
+    "list_item_open": "item",
+}
+_CLOSE = {name.replace("_open", "_close") for name in _OPEN}
+_LEAF: dict[str, Kind] = {
+    "heading_open": "heading",
+    "paragraph_open": "prose",
+    "fence": "fence",
+    "table_open": "table",
+    "code_block": "code",
+    "html_block": "html",
+    "hr": "rule",
+}
+_CUSTOM_ID = re.compile(r"\s*(?:\{#([^{}\s]+)\}|\[\[([^\[\]\s]+)\]\])\s*$")
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\n]*\)|\[[^\[\]]*\])")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->")
+_EMPHASIS = re.compile(r"`+|\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+@dataclass(slots=True)
+class Block:
+    """Lines `first` up to, not including, `end`. `mark` and `info` are a fence's, `title` and `level` a heading's."""
+
+    kind: Kind
+    first: int
+    end: int
+    children: list[Block] = field(default_factory=list)
+    level: int = 0
+    title: str = ""
+    mark: str = ""
+    info: str = ""
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The blocks under one heading. The page's own title is no section heading."""
+
+    headings: tuple[str, ...]
+    anchor: str | None
+    blocks: tuple[Block, ...]
+
+
+class Source:
+    """A lesson's text with its lines, what is hidden in it, and where a fence that its author left open must be closed."""
+
+    def __init__(self, text: str, body_start: int, mdx: bool) -> None:
+        self.text = text
+        self.mdx = mdx
+        self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.first_line = bisect_right(self.starts, body_start) - 1
+        self.hidden = find_hidden_mdx(text, body_start) if mdx else []
+        shown = blank_out(text, self.hidden) if self.hidden else text
+        self._lines = [line[:MAX_LINE] for line in shown[body_start:].split("\n")]
+        self.closers: dict[int, str] = {}
+        self.blocks = self._filled(self._read_blocks(), self.first_line, len(self.starts))
+        if not mdx and "<!--" in text:
+            self.hidden = [hidden for block in self.blocks for hidden in self._comments(block)]
+        self._hidden_starts = [hidden.start for hidden in self.hidden]
+        self._note_open_fences(self.blocks)
+        self._closer_places = sorted(self.closers)
+
+    def span(self, first: int, end: int) -> tuple[int, int]:
+        """The characters of these lines, without the white space behind the last."""
+        start = self.starts[first]
+        stop = self.starts[end] if end < len(self.starts) else len(self.text)
+        return start, start + len(self.text[start:stop].rstrip())
+
+    def line_of(self, place: int) -> int:
+        return bisect_right(self.starts, place)
+
+    def shown(self, start: int, end: int) -> Iterator[tuple[int, int] | str]:
+        """The parts of `text[start:end]` that readers see, and the few characters that stand for what they do not."""
+        for index in range(bisect_right(self._closer_places, start), len(self._closer_places)):
+            place = self._closer_places[index]
+            if place > end:
+                break
+            yield from self._unhidden(start, place)
+            yield self.closers[place]
+            start = place
+        yield from self._unhidden(start, end)
+
+    def shown_text(self, start: int, end: int) -> str:
+        return "".join(part if isinstance(part, str) else self.text[part[0] : part[1]] for part in self.shown(start, end))
+
+    def _unhidden(self, start: int, end: int) -> Iterator[tuple[int, int] | str]:
+        for index in range(max(0, bisect_right(self._hidden_starts, start) - 1), len(self.hidden)):
+            hidden = self.hidden[index]
+            if hidden.start >= end:
+                break
+            if hidden.end <= start:
+                continue
+            if hidden.start > start:
+                yield start, hidden.start
+            if hidden.filler:
+                yield hidden.filler
+            start = min(hidden.end, end)
+        if start < end:
+            yield start, end
+
+    def _read_blocks(self) -> list[Block]:
+        lines = self._lines
+        if len(lines) > WINDOW and len(self.text) < SHORT_LINE * len(lines):
+            return []
+        blocks: list[Block] = []
+        at, window = 0, WINDOW
+        while at < len(lines):
+            found = parse_blocks(lines[at : at + window], self.mdx, self.first_line + at)
+            if at + window >= len(lines):
+                return blocks + found
+            if len(found) < 2:
+                window *= 2
+                continue
+            blocks += found[:-1]
+            at, window = found[-1].first - self.first_line, WINDOW
+        return blocks
+
+    def _filled(self, blocks: list[Block], first: int, end: int) -> list[Block]:
+        """No line is lost: what the parser gave to no block becomes a block of its own."""
+        filled: list[Block] = []
+        for block in blocks:
+            filled += self._between(first, block.first)
+            block.first, block.end = max(block.first, first), min(block.end, end)
+            if block.children:
+                block.children = self._filled(block.children, block.first, block.end)
+            filled.append(block)
+            first = max(first, block.end)
+        return filled + self._between(first, end)
+
+    def _between(self, first: int, end: int) -> list[Block]:
+        if first >= end:
+            return []
+        start, stop = self.span(first, end)
+        return [Block("plain", first, end)] if stop > start else []
+
+    def _comments(self, block: Block) -> Iterator[Hidden]:
+        if block.children:
+            for child in block.children:
+                yield from self._comments(child)
+        elif block.kind not in ("fence", "code"):
+            yield from find_comments(self.text, *self.span(block.first, block.end))
+
+    def _note_open_fences(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            self._note_open_fences(block.children)
+            if block.kind == "fence" and not block.closed:
+                self.closers[self.span(block.first, block.end)[1]] = f"\n{self.fence_prefix(block)}{block.mark}"
+
+    def fence_prefix(self, block: Block) -> str:
+        """What stands before a fence on its line, as its next lines have it: a list marker becomes spaces."""
+        line = self.text[self.starts[block.first] : self.starts[block.first] + MAX_LINE]
+        return re.sub(r"[^>\s]", " ", line[: max(0, line.find(block.mark))])
+
+
+def _build_parser(mdx: bool) -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable("table").disable("reference")
+    return parser.disable(["code", "html_block"]) if mdx else parser
+
+
+_MARKDOWN, _MDX = _build_parser(mdx=False), _build_parser(mdx=True)
+
+
+def parse_blocks(lines: list[str], mdx: bool = False, offset: int = 0) -> list[Block]:
+    """Block structure alone: inline Markdown is never parsed, so brackets and backticks by the thousand cost nothing."""
+    parser = _MDX if mdx else _MARKDOWN
+    tokens: list[Token] = []
+    parser.block.parse("\n".join(lines) + "\n", parser, {}, tokens)
+    root: list[Block] = []
+    open_lists = [root]
+    for index, token in enumerate(tokens):
+        if token.type in _CLOSE:
+            open_lists.pop()
+        elif token.map and (kind := _OPEN.get(token.type) or _LEAF.get(token.type)):
+            block = Block(kind, token.map[0] + offset, token.map[1] + offset)
+            open_lists[-1].append(block)
+            if token.type in _OPEN:
+                open_lists.append(block.children)
+            elif kind == "heading":
+                block.level, block.title = int(token.tag[1]), tokens[index + 1].content
+            elif kind == "fence":
+                block.mark, block.info = token.markup, token.info
+                block.closed = token.map[1] - token.map[0] - 2 == token.content.count("\n")
+    return root
+
+
+def split_sections(blocks: list[Block]) -> list[Section]:
+    anchors = Anchors()
+    sections: list[Section] = []
+    path: list[tuple[int, str]] = []
+    anchor: str | None = None
+    current: list[Block] = []
+    seen_heading = False
+    for block in blocks:
+        if block.kind == "heading":
+            if current:
+                sections.append(Section(tuple(title for _, title in path), anchor, tuple(current)))
+            title, found = clean_heading(block.title), anchors.take(block.title)
+            path = [above for above in path if above[0] < block.level]
+            if seen_heading or block.level > 1:
+                path.append((block.level, title))
+                anchor = found
+            current, seen_heading = [], True
+        current.append(block)
+    if current:
+        sections.append(Section(tuple(title for _, title in path), anchor, tuple(current)))
+    return sections
+
+
+def clean_heading(raw: str) -> str:
+    """A heading as it is read aloud: no links, emphasis, tags or ids."""
+    text = _CUSTOM_ID.sub("", raw)
+    text = _TAG.sub("", _LINK.sub(r"\1", text))
+    text = " ".join(html.unescape(_ESCAPED.sub(r"\1", _EMPHASIS.sub("", text))).split())
+    return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
+
+
+class Anchors:
+    """Heading → the id that GitHub and Docusaurus give it; the second of a name gets `-1`."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {}
+
+    def take(self, raw_heading: str) -> str:
+        if custom := _CUSTOM_ID.search(raw_heading):
+            return quote(custom.group(1) or custom.group(2), safe="-_.~!*'()")
+        plain = re.sub(r"[^\w\- ]", "", clean_heading(raw_heading).lower()).replace(" ", "-")
+        name = plain
+        while name in self._taken:
+            self._taken[plain] += 1
+            name = f"{plain}-{self._taken[plain]}"
+        self._taken[name] = 0
+        return quote(name, safe="-_.~")

@@ -1,0 +1,183 @@
+"""`askbook demo`, `init` and `ingest`: a folder becomes a book."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from askbook.api.schemas import IngestionJob
+from askbook.book.reader import read_book, read_lessons
+from askbook.cli.render import err, out, print_json, show_job, show_passages, show_problems
+from askbook.domain import Book, Filters, IngestMode, Job
+from askbook.errors import BookError, InputError
+from askbook.ingest.pipeline import Step, Tally
+from askbook.ingest.worker import Watcher
+from askbook.settings import load_settings
+from askbook.wiring import Askbook, open_askbook
+
+DEMO = "physical-ai-robotics"
+DEMO_QUESTION = "How do two nodes exchange messages?"
+
+
+def ingest(
+    folder: Annotated[Path, typer.Argument(help="Folder of Markdown or MDX files.")],
+    book: Annotated[
+        str | None, typer.Option(help="The book's id; default: from askbook.toml or the folder's name.")
+    ] = None,
+    mode: Annotated[
+        IngestMode,
+        typer.Option(help="incremental: what changed; full: every file again; recreate: forget the book first."),
+    ] = "incremental",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the IngestionJob as JSON.")] = False,
+) -> None:
+    """Bring the index into step with a folder. Stopped halfway, it goes on when run again."""
+
+    async def bring_up_to_date() -> Job:
+        found = read_book(folder, book)
+        async with open_askbook(load_settings(), rebuild=mode == "recreate") as askbook:
+            with progress_bars() as watch:
+                return await ingest_folder(askbook, folder, found, mode, watch)
+
+    job = asyncio.run(bring_up_to_date())
+    if as_json:
+        print_json(IngestionJob.from_job(job))
+    else:
+        show_job(job)
+    if job.status == "failed":
+        raise typer.Exit(1)
+
+
+def demo(
+    folder: Annotated[Path | None, typer.Argument(help="A folder of your own in place of the demo book.")] = None,
+) -> None:
+    """Ingest the bundled book on robotics (or a folder of your own) and search it."""
+    source = folder or Path(str(files("askbook") / "demo" / DEMO))
+
+    async def show() -> None:
+        found = read_book(source)
+        async with open_askbook(load_settings()) as askbook:
+            with progress_bars() as watch:
+                job = await ingest_folder(askbook, source, found, "incremental", watch)
+            show_job(job)
+            if job.status == "failed":
+                raise typer.Exit(1)
+            await _search_and_show(askbook, found, DEMO_QUESTION if folder is None else found.title)
+            if sys.stdin.isatty():
+                await _search_on(askbook, found)
+        out.print(f'\nGo on with: askbook search --book {found.book_id} "your words"')
+
+    asyncio.run(show())
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder of Markdown or MDX files.")] = Path(),
+) -> None:
+    """Write an askbook.toml that says what askbook makes of a folder, for you to change."""
+    target = folder / "askbook.toml"
+    if target.exists():
+        raise InputError(f"{target} is there already", "Change it by hand, or remove it first.")
+    book = read_book(folder)
+    lessons, problems = read_lessons(folder, book)
+    show_problems(problems)
+    modules = {lesson.source_file.split("/")[0]: lesson.module for lesson in lessons if "/" in lesson.source_file}
+    try:
+        target.write_text(_to_toml(book, modules), encoding="utf-8")
+    except OSError as error:
+        raise BookError(f"{target} cannot be written: {error.strerror}", "Check the folder's permissions.") from error
+    out.print(f"{target}: {len(lessons)} lessons in {len(set(modules.values())) or 1} modules.")
+    out.print(f"Change what is not right, then: askbook ingest {folder}")
+
+
+async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: IngestMode, watch: Watcher) -> Job:
+    """Submit the job and run it; before it, whatever a process that died has left undone."""
+    for notice in askbook.notices:
+        err.print(notice)
+    await _refuse_another_folder(askbook, folder, book, mode)
+    job = await askbook.jobs.submit(book.book_id, str(folder.resolve()), mode)
+    for unfinished in await askbook.jobs.load_open():
+        if unfinished.job_id != job.job_id:
+            err.print(f"Job {unfinished.job_id} ({unfinished.book_id}) was left unfinished; it goes on first.")
+            await askbook.worker.run_job(unfinished.job_id, watch)
+    return await askbook.worker.run_job(job.job_id, watch)
+
+
+async def _refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode: IngestMode) -> None:
+    """Two folders with one id would take turns in deleting each other's lessons."""
+    for record in await askbook.ledger.load_books():
+        known = Path(record.folder)
+        if record.book_id == book.book_id and known != folder.resolve() and known.is_dir() and mode != "recreate":
+            raise InputError(
+                f"the book {book.book_id} is already made from {known}",
+                "Give this folder an id of its own with --book, or replace the book with --mode recreate.",
+            )
+
+
+@contextmanager
+def progress_bars() -> Iterator[Watcher]:
+    columns = [TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+    with Progress(*columns, console=err, transient=True) as progress:
+        reading = progress.add_task("reading", total=None)
+        embedding = progress.add_task("embedding", total=None, visible=False)
+
+        def watch(_job: Job, step: Step, tally: Tally) -> None:
+            if step == "reading":
+                progress.update(reading, completed=tally.files_total)
+            else:
+                done = tally.files_processed + tally.files_skipped
+                progress.update(reading, description="indexing", total=tally.files_total, completed=done)
+            if tally.chunks_to_embed:
+                progress.update(embedding, total=tally.chunks_to_embed, completed=tally.chunks_embedded, visible=True)
+
+        yield watch
+
+
+async def _search_and_show(askbook: Askbook, book: Book, text: str) -> None:
+    out.print(f'\n[bold]askbook search[/] "{text}"')
+    outcome = await askbook.searcher.search(text, Filters(book_id=book.book_id), limit=3)
+    show_passages(outcome.passages, text)
+
+
+async def _search_on(askbook: Askbook, book: Book) -> None:
+    out.print("\nSearch for something else; an empty line ends.")
+    while text := (await asyncio.to_thread(_prompt)).strip():
+        try:
+            await _search_and_show(askbook, book, text)
+        except InputError as error:
+            err.print(error.message)
+
+
+def _prompt() -> str:
+    try:
+        return input("Search: ")
+    except EOFError:
+        return ""
+
+
+def _to_toml(book: Book, modules: dict[str, str]) -> str:
+    quoted = json.dumps  # A JSON string is a TOML string.
+    lines = [
+        f"book_id = {quoted(book.book_id)}",
+        f"title = {quoted(book.title)}",
+        f"base_url = {quoted(book.base_url)}" if book.base_url else '# base_url = "https://example.org/book"',
+        'ignore = ["drafts/**"]',
+        "",
+        "# folder = module name",
+        "[modules]",
+        *(f"{quoted(folder)} = {quoted(module)}" for folder, module in sorted(modules.items())),
+        "",
+        "# Front matter that readers can filter by. hardware_tier, proficiency_level and layer are always there.",
+        "# [facets.audience]",
+        '# values = ["student", "teacher"]',
+        '# default = "student"',
+        "",
+    ]
+    return "\n".join(lines)

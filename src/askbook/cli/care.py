@@ -1,0 +1,254 @@
+"""`askbook jobs`, `verify` and `doctor`: is everything as it should be?"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import shutil
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from pydantic import BaseModel
+from rich.table import Table
+from rich.text import Text
+
+from askbook import __version__
+from askbook.api.schemas import IngestionJob
+from askbook.book.reader import read_book
+from askbook.cli.book import ingest_folder, progress_bars
+from askbook.cli.find import choose_book
+from askbook.cli.render import clean, out, print_json, show_job, show_problems
+from askbook.domain import Job
+from askbook.errors import AskbookError
+from askbook.ingest.verify import Verdict, repair_book, verify_book
+from askbook.settings import Settings, load_settings, setting_names
+from askbook.wiring import Askbook, open_askbook, open_store
+
+
+class JobList(BaseModel):
+    jobs: list[IngestionJob]
+
+
+class Finding(BaseModel):
+    part: str
+    state: Literal["ok", "warning", "broken"]
+    message: str
+    hint: str | None = None
+
+
+class Report(BaseModel):
+    findings: list[Finding]
+
+
+class DifferenceBody(BaseModel):
+    where: str
+    source_file: str
+    message: str
+
+
+class VerifyBody(BaseModel):
+    book_id: str
+    agrees: bool
+    files: int
+    chunks: int
+    points: int
+    differences: list[DifferenceBody]
+
+
+# --- jobs
+
+
+def jobs(
+    job_id: Annotated[int | None, typer.Argument(help="One job, with all its problems.")] = None,
+    book: Annotated[str | None, typer.Option(help="Only jobs of this book.")] = None,
+    limit: Annotated[int, typer.Option(help="How many, the newest first.", min=1, max=1000)] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print IngestionJobs as JSON.")] = False,
+) -> None:
+    """List the ingestion jobs, or show one."""
+
+    async def load() -> list[Job]:
+        async with open_store(load_settings()) as store:
+            if job_id is not None:
+                return [await store.jobs.load(job_id)]
+            return await store.jobs.load_all(book, limit)
+
+    found = asyncio.run(load())
+    if as_json and job_id is not None:
+        print_json(IngestionJob.from_job(found[0]))
+    elif as_json:
+        print_json(JobList(jobs=[IngestionJob.from_job(job) for job in found]))
+    elif job_id is not None:
+        out.print(_job_table(found))
+        if found[0].error_message:
+            out.print(Text(clean(found[0].error_message)))
+        show_problems(found[0].problems)
+    elif found:
+        out.print(_job_table(found))
+    else:
+        out.print("No job yet: askbook ingest FOLDER starts one.")
+
+
+def _job_table(jobs: list[Job]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("job", "book", "mode", "status", "files", "new", "gone", "problems", "started", "seconds"):
+        table.add_column(name)
+    for job in jobs:
+        status = job.status if job.status != "running" else f"{job.phase} {job.progress:.0%}"
+        started = job.started_at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if job.started_at else ""
+        cells = (
+            job.job_id,
+            job.book_id,
+            job.mode,
+            status,
+            f"{job.files_processed}+{job.files_skipped}/{job.files_total}",
+            job.chunks_created,
+            job.chunks_deleted,
+            len(job.problems),
+            started,
+            "" if job.duration_seconds is None else job.duration_seconds,
+        )
+        table.add_row(*(clean(str(cell)) for cell in cells))
+    return table
+
+
+# --- verify
+
+
+def verify(
+    book: Annotated[str | None, typer.Option(help="Book to check; needed when there are several.")] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what differs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+) -> None:
+    """Prove that folder, ledger and index agree, and say what differs. Exit 1 when something does."""
+
+    async def check() -> tuple[Verdict, Job | None]:
+        async with open_askbook(load_settings()) as askbook:
+            record = await choose_book(askbook.ledger, book)
+            verdict = await _verify(askbook, record.book_id)
+            if verdict.agrees or not repair:
+                return verdict, None
+            await repair_book(verdict, askbook.ledger, askbook.index)
+            folder = Path(record.folder)
+            with progress_bars() as watch:
+                found = read_book(folder, record.book_id)
+                job = await ingest_folder(askbook, folder, found, "incremental", watch)
+            return await _verify(askbook, record.book_id), job
+
+    verdict, job = asyncio.run(check())
+    if as_json:
+        print_json(VerifyBody.model_validate(verdict, from_attributes=True))
+    else:
+        if job is not None:
+            show_job(job)
+        _show_verdict(verdict)
+    if not verdict.agrees:
+        raise typer.Exit(1)
+
+
+async def _verify(askbook: Askbook, book_id: str) -> Verdict:
+    return await verify_book(book_id, askbook.ledger, askbook.index, embeds=askbook.embedder is not None)
+
+
+def _show_verdict(verdict: Verdict) -> None:
+    if verdict.agrees:
+        out.print(
+            f"{verdict.book_id}: folder, ledger and index agree "
+            f"({verdict.files} files, {verdict.chunks} chunks, {verdict.points} points)."
+        )
+        return
+    for difference in verdict.differences:
+        out.print(
+            Text.assemble((f"{difference.where:<7}", "yellow"), clean(f"{difference.source_file} {difference.message}"))
+        )
+    out.print(f"{len(verdict.differences)} differences. askbook verify --repair --book {verdict.book_id} mends them.")
+
+
+# --- doctor
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False) -> None:
+    """Say what is configured, what works, and what to do. Exit 1 when something is broken."""
+
+    async def examine() -> list[Finding]:
+        return [finding async for finding in _examine(load_settings())]
+
+    findings = asyncio.run(examine())
+    if as_json:
+        print_json(Report(findings=findings))
+    else:
+        colours = {"ok": "green", "warning": "yellow", "broken": "bold red"}
+        for finding in findings:
+            line = (
+                (f"{finding.state:<8}", colours[finding.state]),
+                (f"{finding.part:<10}", "bold"),
+                clean(finding.message),
+            )
+            out.print(Text.assemble(*line))
+            if finding.hint:
+                out.print(Text(f"{'':<18}{clean(finding.hint)}", style="dim"))
+    if any(finding.state == "broken" for finding in findings):
+        raise typer.Exit(1)
+
+
+async def _examine(settings: Settings) -> AsyncIterator[Finding]:
+    yield Finding(part="askbook", state="ok", message=f"{__version__} on Python {platform.python_version()}")
+    yield Finding(part="settings", state="ok", message=_describe(settings))
+    try:
+        async with open_askbook(settings) as askbook:
+            yield _examine_disk(settings)
+            yield Finding(part="database", state="ok", message=askbook.ledger.database.engine.url.render_as_string())
+            await askbook.index.ping()
+            where = settings.qdrant_url or "Qdrant Edge in this process"
+            yield Finding(part="index", state="ok", message=f"{where}, collection {settings.qdrant_collection_name}")
+            yield await _examine_embedder(askbook)
+            async for finding in _examine_books(askbook):
+                yield finding
+    except AskbookError as error:
+        yield Finding(part=type(error).__name__, state="broken", message=error.message, hint=error.hint)
+
+
+def _describe(settings: Settings) -> str:
+    given = sorted(name.upper() for name in settings.model_fields_set)
+    return f"{len(setting_names())} known; set here: {', '.join(given) or 'none, all defaults'}"
+
+
+def _examine_disk(settings: Settings) -> Finding:
+    free = shutil.disk_usage(settings.askbook_home).free / 2**30
+    message = f"{settings.askbook_home}, {free:.1f} GB free"
+    if free < 0.5:
+        return Finding(part="data", state="warning", message=message, hint="Make room before you ingest.")
+    return Finding(part="data", state="ok", message=message)
+
+
+async def _examine_embedder(askbook: Askbook) -> Finding:
+    if askbook.embedder is None:
+        hint = "Set ASKBOOK_EMBEDDER=local for search by meaning."
+        return Finding(part="embedder", state="warning", message="; ".join(askbook.notices), hint=hint)
+    started = time.perf_counter()
+    await askbook.embedder.embed_query("Does this work?")
+    took = (time.perf_counter() - started) * 1000
+    message = f"{askbook.embedder.name}, {askbook.embedder.dimension} dimensions, first question in {took:.0f} ms"
+    return Finding(part="embedder", state="ok", message=message)
+
+
+async def _examine_books(askbook: Askbook) -> AsyncIterator[Finding]:
+    books = await askbook.ledger.load_books()
+    if not books:
+        yield Finding(part="books", state="warning", message="none yet", hint="askbook ingest FOLDER, or askbook demo.")
+    for book in books:
+        message = f"{book.book_id}: {book.total_files} lessons, {book.total_chunks} chunks from {book.folder}"
+        if not Path(book.folder).is_dir():
+            hint = "It can be searched, but not brought up to date: ingest it from where it is now."
+            yield Finding(part="book", state="warning", message=f"{message}, which is gone", hint=hint)
+        elif book.unembedded_chunks:
+            hint = f"askbook ingest {book.folder} goes on."
+            waiting = f"{message}; {book.unembedded_chunks} chunks wait for their vectors"
+            yield Finding(part="book", state="warning", message=waiting, hint=hint)
+        else:
+            yield Finding(part="book", state="ok", message=message)
+    for job in await askbook.jobs.load_open():
+        hint = f"askbook ingest {job.folder} --mode {job.mode} goes on with it."
+        yield Finding(part="job", state="warning", message=f"{job.job_id} ({job.book_id}) is unfinished", hint=hint)

@@ -1,0 +1,109 @@
+"""`askbook search`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Annotated, Literal
+
+import typer
+
+from askbook.api.schemas import SearchResponse
+from askbook.cli.render import err, out, print_json, show_passages
+from askbook.domain import BookRecord, FacetValue, Filters, SearchOutcome
+from askbook.errors import InputError, NotFound
+from askbook.settings import load_settings
+from askbook.store.ledger import Ledger
+from askbook.wiring import open_askbook
+
+Mode = Literal["hybrid", "dense", "keyword"]
+
+
+def search(
+    text: Annotated[str, typer.Argument(help="What to look for: 3 to 1000 characters.")],
+    book: Annotated[str | None, typer.Option(help="Book to search; needed when there are several.")] = None,
+    limit: Annotated[int, typer.Option(help="How many passages, 1 to 20.")] = 5,
+    mode: Annotated[Mode, typer.Option(help="Words and meaning, meaning alone, or words alone.")] = "hybrid",
+    threshold: Annotated[float, typer.Option(help="Leave out what scores less, 0 to 1.")] = 0.0,
+    tier: Annotated[int | None, typer.Option(help="Nothing that needs a higher hardware tier, 1 to 4.")] = None,
+    module: Annotated[str | None, typer.Option(help="Only this module.")] = None,
+    chapter: Annotated[str | None, typer.Option(help="Only this chapter (3), or these (2-5).")] = None,
+    lesson: Annotated[int | None, typer.Option(help="Only this lesson number.")] = None,
+    level: Annotated[list[str] | None, typer.Option(help="Only this proficiency level; may be given again.")] = None,
+    layer: Annotated[str | None, typer.Option(help="Only this teaching layer, L1 to L4.")] = None,
+    lesson_id: Annotated[str | None, typer.Option(help="Only the lesson with this parent_doc_id.")] = None,
+    facet: Annotated[list[str] | None, typer.Option(help="Any facet the book declares, as name=value.")] = None,
+    url_prefix: Annotated[str | None, typer.Option(help="Only pages whose address begins so.")] = None,
+    heading: Annotated[
+        str | None, typer.Option(help="Only below a heading path that begins so: “Book › Module”.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the SearchResponse as JSON.")] = False,
+) -> None:
+    """Find the passages of a book that fit your words."""
+    chapters = _read_chapters(chapter)
+
+    async def find() -> SearchOutcome:
+        async with open_askbook(load_settings()) as askbook:
+            record = await choose_book(askbook.ledger, book)
+            filters = Filters(
+                book_id=record.book_id,
+                hardware_tier=tier,
+                module=module,
+                chapter_min=chapters[0],
+                chapter_max=chapters[1],
+                lesson=lesson,
+                proficiency_levels=tuple(level or ()),
+                layer=layer,
+                parent_doc_id=lesson_id,
+                facets=_read_facets(facet or [], record),
+                url_prefix=url_prefix,
+                heading_prefix=heading,
+            )
+            if record.unembedded_chunks and mode != "keyword":
+                err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
+            return await askbook.searcher.search(text, filters, mode, limit, threshold)
+
+    outcome = asyncio.run(find())
+    if as_json:
+        print_json(SearchResponse.from_outcome(outcome))
+    elif outcome.passages:
+        show_passages(outcome.passages, text)
+    else:
+        out.print(f"Nothing in {outcome.filters.book_id} fits. Try other words, or fewer filters.")
+
+
+async def choose_book(ledger: Ledger, book_id: str | None) -> BookRecord:
+    """The book that was named, or the only one there is."""
+    if book_id is not None:
+        return await ledger.load_book(book_id)
+    books = await ledger.load_books()
+    if not books:
+        raise NotFound("there is no book yet", "askbook ingest FOLDER makes one; askbook demo brings its own.")
+    if len(books) > 1:
+        names = ", ".join(record.book_id for record in books)
+        raise InputError(f"there are several books: {names}", "Name one with --book.")
+    return books[0]
+
+
+def _read_chapters(text: str | None) -> tuple[int | None, int | None]:
+    if text is None:
+        return None, None
+    numbers = re.fullmatch(r"\s*(\d{1,6})\s*(?:[-–]\s*(\d{1,6})\s*)?", text)
+    if numbers is None:
+        raise typer.BadParameter(f"{text!r} is neither a chapter (3) nor a range (2-5)", param_hint="--chapter")
+    return int(numbers[1]), int(numbers[2] or numbers[1])
+
+
+def _read_facets(given: list[str], record: BookRecord) -> dict[str, tuple[FacetValue, ...]]:
+    wanted: dict[str, tuple[FacetValue, ...]] = {}
+    for item in given:
+        name, _, value = item.partition("=")
+        if name not in record.facets:
+            known = ", ".join(record.facets) or "none"
+            raise InputError(f"the book {record.book_id} has no facet {name!r}", f"It declares: {known}.")
+        allowed = record.facets[name]
+        if allowed and value not in map(str, allowed):
+            raise InputError(f"{value!r} is no value of the facet {name}", f"It takes: {', '.join(map(str, allowed))}.")
+        typed = next((one for one in allowed if str(one) == value), value)
+        wanted[name] = (*wanted.get(name, ()), typed)
+    return wanted

@@ -1,0 +1,62 @@
+"""`askbook`: the commands, and what happens when one fails."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from askbook import __version__
+from askbook.cli import book, care, find
+from askbook.cli.render import say_error
+from askbook.errors import AskbookError
+
+app = typer.Typer(
+    name="askbook",
+    help="Ask a book a question; get an answer with its sources, or an honest “the book does not say”.\n\n"
+    "Start with [bold]askbook demo[/], or with your own folder of Markdown: [bold]askbook ingest FOLDER[/], "
+    'then [bold]askbook search "your words"[/].',
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(book.demo)
+app.command()(book.init)
+app.command()(book.ingest)
+app.command()(find.search)
+app.command()(care.jobs)
+app.command()(care.verify)
+app.command()(care.doctor)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"askbook {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+def run() -> None:
+    """Exit 0: done; 1: it could not be done, and why was said; 2: the command line was wrong."""
+    try:
+        app()
+    except AskbookError as error:
+        say_error(error, as_json="--json" in sys.argv[1:])
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("Stopped. What was saved is kept; the same command goes on from there.", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output has left, as `| head` does.
+        sys.stderr.close()
+        sys.exit(1)

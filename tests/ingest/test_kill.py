@@ -1,0 +1,84 @@
+"""kill -9 at every named point of an ingestion; run again, it ends where a clean run would have (F1)."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from world import State, change_book, dump_state, ingest, settings_for, write_book
+
+from askbook.ingest.verify import verify_book
+from askbook.wiring import open_askbook
+
+POINTS = (
+    "planned",
+    "points noted",
+    "points half written",
+    "points written",
+    "committed",
+    "embedding",
+    "embedded",
+    "vectors written",
+    "vectors committed",
+    "forgetting",
+    "points forgotten",
+)
+VICTIM = Path(__file__).with_name("victim.py")
+
+
+@pytest.fixture(scope="module")
+async def first_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which the unchanged book is ingested."""
+    root = tmp_path_factory.mktemp("first")
+    write_book(root / "book")
+    async with open_askbook(settings_for(root / "home")) as askbook:
+        assert (await ingest(askbook, root / "book")).status == "completed"
+    return root
+
+
+@pytest.fixture(scope="module")
+async def clean_state(tmp_path_factory: pytest.TempPathFactory) -> State:
+    """What a home holds in which the changed book was ingested in one go."""
+    root = tmp_path_factory.mktemp("clean")
+    change_book(write_book(root / "book"))
+    async with open_askbook(settings_for(root / "home")) as askbook:
+        assert (await ingest(askbook, root / "book")).status == "completed"
+        return await dump_state(askbook, "book")
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_killed_and_run_again_equals_a_clean_run(
+    point: str, first_home: Path, clean_state: State, tmp_path: Path, torture: bool
+) -> None:
+    chance = random.Random(point)
+    reads = 0
+    for round_ in range(25 if torture else 5):
+        root = tmp_path / str(round_)
+        shutil.copytree(first_home / "home", root / "home")
+        change_book(write_book(root / "book"))
+        log = root / "reader.log"
+        nth = chance.randint(1, 3)
+        # At the point itself, or a moment into what follows it.
+        delay = chance.choice([0, 0, chance.uniform(0.1, 20)])
+        victim = subprocess.run(
+            [sys.executable, VICTIM, root / "home", root / "book", point, str(nth), str(delay), log],
+            capture_output=True,
+            timeout=120,
+        )
+        assert victim.returncode == -signal.SIGKILL, victim.stderr.decode()
+        async with open_askbook(settings_for(root / "home")) as askbook:
+            again = await ingest(askbook, root / "book")
+            assert again.status == "completed", again.error_message
+            assert (await dump_state(askbook, "book")).differs_from(clean_state) == []
+            verdict = await verify_book("book", askbook.ledger, askbook.index, embeds=True)
+            assert verdict.agrees, verdict.differences
+        lines = log.read_text().splitlines() if log.exists() else []
+        assert [line for line in lines if line.startswith("torn")] == []
+        reads += lines.count("read")
+        shutil.rmtree(root)
+    print(f"{point}: {reads} whole lessons read, none torn")

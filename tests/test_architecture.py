@@ -1,0 +1,62 @@
+"""Imports go down only, and rooms on one shelf do not see each other."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import askbook
+
+ROOT = Path(askbook.__file__).parent
+
+# What each room may import, besides itself.
+WORDS = {"domain", "errors"}
+MAY_SEE = {
+    "domain": set(),
+    "errors": set(),
+    "lock": {"errors"},
+    "settings": {"errors"},
+    "book": WORDS,
+    "index": WORDS,
+    "store": WORDS,
+    "ingest": WORDS | {"book", "index", "store"},
+    "wiring": WORDS | {"settings", "lock", "index", "store", "ingest"},
+    "api": WORDS,
+    "cli": WORDS | {"settings", "wiring", "api", "book", "index", "store", "ingest"},
+}
+
+
+def _room(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def _imported_rooms(path: Path) -> set[str]:
+    modules: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules += [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            module = node.module or ""
+            modules += [f"askbook.{name.name}" for name in node.names] if module == "askbook" else [module]
+    return {module.split(".")[1] for module in modules if module.startswith("askbook.")}
+
+
+def test_every_import_goes_down() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {room}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if _room(path) != "__init__"
+        for room in sorted(_imported_rooms(path) - {_room(path), "__version__"} - MAY_SEE[_room(path)])
+    ]
+    assert wrong == []
+
+
+def test_every_room_is_on_a_shelf() -> None:
+    rooms = {_room(path) for path in ROOT.rglob("*.py")} - {"__init__"}
+    assert rooms == set(MAY_SEE)
+
+
+def test_only_wiring_and_the_doors_read_settings() -> None:
+    readers = {_room(path) for path in ROOT.rglob("*.py") if "settings" in _imported_rooms(path)}
+    assert readers <= {"wiring", "cli", "api"}

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
+from index_points import DIMENSION, on_axis, point_id, small_scope, to_point
 
 from askbook.domain import Filters
 from askbook.errors import DataInUse, IndexUnavailable, StorageError
 from askbook.index.vectors.edge import EdgeIndex
-from points import DIMENSION, on_axis, point_id, small_scope, to_point
 
 BOOK = Filters("book")
 HERE = Path(__file__).parent
@@ -55,7 +55,7 @@ WRITER = """
     import asyncio, sys, time
     from pathlib import Path
     from askbook.index.vectors.edge import EdgeIndex
-    from points import *
+    from index_points import *
 
     async def write():
         index = await EdgeIndex.open(Path(sys.argv[1]), DIMENSION)
@@ -227,7 +227,7 @@ FILLER = """
     from askbook.domain import Filters
     from askbook.errors import AskbookError
     from askbook.index.vectors.edge import EdgeIndex
-    from points import *
+    from index_points import *
 
     async def write():
         folder = Path(sys.argv[1])

@@ -23,6 +23,7 @@ SENTENCES = [
     "",
     "naïve Ünïcode 日本語 🤖",
 ]
+PINNED = [0.00858, -0.03362, -0.08624, 0.10524]
 LONG = " ".join(f"Sentence number {n} is about the weather in the harbour." for n in range(60))
 
 
@@ -146,6 +147,3 @@ async def test_a_folder_with_nonsense_is_refused(tmp_path: Path) -> None:
     embedder = MiniLM(folder_weights(tmp_path))
     with pytest.raises(EmbedderUnavailable, match="cannot be loaded"):
         await embedder.embed_query("hello")
-
-
-PINNED: list[float] = []

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scripted_server import Received, Reply, stand_in
 
 from askbook.errors import EmbedderUnavailable
 from askbook.index.embedders.cohere import CohereEmbedder
 from askbook.index.embedders.openai import OpenAIEmbedder
 from askbook.index.embedders.remote import Patience, RemoteEmbedder
-from stand_in import Received, Reply, stand_in
 
 KEY = "sk-secret-canary"
 QUICK = Patience(tries=3, first_wait=0.01, deadline=2.0)

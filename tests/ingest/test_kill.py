@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from world import State, change_book, dump_state, ingest, settings_for, write_book
 
 from askbook.ingest.verify import verify_book
@@ -31,7 +32,7 @@ POINTS = (
 VICTIM = Path(__file__).with_name("victim.py")
 
 
-@pytest.fixture(scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def first_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home in which the unchanged book is ingested."""
     root = tmp_path_factory.mktemp("first")
@@ -41,7 +42,7 @@ async def first_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def clean_state(tmp_path_factory: pytest.TempPathFactory) -> State:
     """What a home holds in which the changed book was ingested in one go."""
     root = tmp_path_factory.mktemp("clean")

@@ -15,18 +15,18 @@ from askbook.ingest.worker import Watcher, watch_nothing
 from askbook.settings import Settings
 from askbook.wiring import Askbook
 
-TOPICS = ("gripper", "lidar", "battery", "planner", "camera", "wheel", "sonar", "arm", "gyro", "map", "motor", "bumper")
+TOPICS = ("gripper", "lidar", "wheel", "sonar", "gyro", "motor", "bumper")
 
 
 def write_book(folder: Path) -> Path:
-    """Twelve lessons of three sections each."""
+    """Seven lessons of three sections each."""
     for number, topic in enumerate(TOPICS, start=1):
         sections = [f"# The {topic}\n\nLesson {number} is about the {topic}.\n"]
         for part in ("purpose", "wiring", "care"):
             # Long enough that each section is a chunk of its own.
-            text = " ".join(f"The {part} of a {topic} needs remark {number}.{count}." for count in range(50))
+            text = " ".join(f"The {part} of a {topic} needs remark {number}.{count}." for count in range(20))
             sections.append(f"## The {part} of the {topic}\n\n{text}\n")
-        file = folder / "module-1-parts" / f"chapter-{1 + number // 5}-more" / f"{number:02}-{topic}.md"
+        file = folder / "module-1-parts" / f"chapter-{1 + number // 4}-more" / f"{number:02}-{topic}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("\n".join(sections))
     return folder

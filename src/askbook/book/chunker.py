@@ -21,6 +21,8 @@ CLOSING = 4
 CHARS_A_WORD = 10
 MOST_HEADINGS = 6
 
+_LINE = re.compile(r"[^\n]*+(?:\n[ \t]*+(?=\n))*+\n?")
+_FENCE_RUN = re.compile(r"\s*+(`{100,}+|~{100,}+)")
 _WORD = re.compile(r"\S+\s*|\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*+\s++(?=[^\sa-zß-öø-ÿ])|(?<=[。！？])(?=\S)")
 
@@ -43,6 +45,12 @@ class Size:
 
 def measure(text: str) -> Size:
     return Size(len(text.split()), len(text))
+
+
+def _weigh(text: str) -> Size:
+    """As it will be in a chunk: a long row of backticks counts twice, for as many must close it."""
+    row = _FENCE_RUN.match(text)
+    return measure(text) + Size(0, len(row.group(1)) if row else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +100,11 @@ def _pack_sections(source: Source, sections: list[Section]) -> list[list[Unit]]:
     return drafts
 
 
-def _split_block(source: Source, block: Block, section: int, in_item: bool = False, nested: bool = False) -> Iterator[Unit]:
+def _split_block(
+    source: Source, block: Block, section: int, in_item: bool = False, nested: bool = False
+) -> Iterator[Unit]:
     start, end = source.span(block.first, block.end)
-    size = measure(source.shown_text(start, end))
+    size = _weigh(source.shown_text(start, end))
     if size.words == 0:
         return
     prose = block.kind == "prose" and not in_item
@@ -104,7 +114,9 @@ def _split_block(source: Source, block: Block, section: int, in_item: bool = Fal
         yield unit
     elif block.children:
         for child in block.children:
-            yield from _split_block(source, child, section, in_item or block.kind == "item", nested or block.kind != "list")
+            yield from _split_block(
+                source, child, section, in_item or block.kind == "item", nested or block.kind != "list"
+            )
     else:
         yield from (part for part in _split_leaf(source, replace(unit, part=True)) if _is_shown(source, part))
 
@@ -121,7 +133,7 @@ def _split_leaf(source: Source, unit: Unit) -> Iterator[Unit]:
             return _split_fence(source, unit)
     if block.kind == "table" and block.end - block.first >= 3:
         header = source.span(block.first, block.first + 2)
-        if measure(text[slice(*header)]).tokens <= TARGET // 2:
+        if measure(source.shown_text(*header)).tokens <= TARGET * 3 // 4:
             return _split_table(source, unit, header)
     finest = _sentences(text, unit.start, unit.end) if block.kind == "prose" else _lines(source, unit.start, unit.end)
     return (_part(source, unit, span) for span in _fill(text, finest, TARGET))
@@ -129,7 +141,7 @@ def _split_leaf(source: Source, unit: Unit) -> Iterator[Unit]:
 
 def _part(source: Source, unit: Unit, span: Span) -> Unit:
     start, end = span[0], span[0] + len(source.text[slice(*span)].rstrip())
-    return replace(unit, start=start, end=end, size=measure(source.shown_text(start, end)))
+    return replace(unit, start=start, end=end, size=_weigh(source.shown_text(start, end)))
 
 
 def _split_fence(source: Source, unit: Unit) -> Iterator[Unit]:
@@ -151,7 +163,7 @@ def _split_fence(source: Source, unit: Unit) -> Iterator[Unit]:
 def _split_table(source: Source, unit: Unit, header: Span) -> Iterator[Unit]:
     """At rows, the header repeated above each part."""
     block = unit.block
-    header_size = measure(source.text[slice(*header)])
+    header_size = measure(source.shown_text(*header))
     rows = _lines(source, *source.span(block.first + 2, block.end))
     for number, (start, end) in enumerate(_fill(source.text, rows, TARGET - header_size.tokens)):
         if number == 0:
@@ -166,13 +178,14 @@ def _fill(text: str, spans: Iterable[Span], limit: int) -> Iterator[Span]:
     begin = stop = -1
     size = Size(0, 0)
     for start, end in _small_enough(text, spans, limit):
-        grown = size + Size(len(text[start:end].split()), end - start)
+        weight = _weigh(text[start:end])
+        grown = size + weight
         if begin >= 0 and grown.tokens <= limit:
             stop, size = end, grown
             continue
         if begin >= 0:
             yield begin, stop
-        begin, stop, size = start, end, measure(text[start:end])
+        begin, stop, size = start, end, weight
     if begin >= 0:
         yield begin, stop
 
@@ -180,21 +193,18 @@ def _fill(text: str, spans: Iterable[Span], limit: int) -> Iterator[Span]:
 def _small_enough(text: str, spans: Iterable[Span], limit: int) -> Iterator[Span]:
     longest = int(limit / 1.3) * CHARS_A_WORD
     for start, end in spans:
-        if end - start <= longest and measure(text[start:end]).tokens <= limit:
+        if end - start <= longest and _weigh(text[start:end]).tokens <= limit:
             yield start, end
             continue
         for word in _WORD.finditer(text, start, end):
-            for at in range(word.start(), word.end(), longest):
-                yield at, min(at + longest, word.end())
+            step = longest // 2 if text[word.start()] in "`~" else longest
+            for at in range(word.start(), word.end(), step):
+                yield at, min(at + step, word.end())
 
 
 def _lines(source: Source, start: int, end: int) -> Iterator[Span]:
-    """Each line with its newline."""
-    line = source.line_of(start)
-    while start < end:
-        stop = min(source.starts[line], end) if line < len(source.starts) else end
-        yield start, stop
-        start, line = stop, line + 1
+    """Each line with its newline and the blank lines behind it."""
+    return (line.span() for line in _LINE.finditer(source.text, start, end) if line.end() > line.start())
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
@@ -264,7 +274,11 @@ def _with_overlap(source: Source, drafts: list[list[Unit]]) -> Iterator[list[Uni
     if drafts:
         yield drafts[0]
     for before, draft in pairwise(drafts):
-        repeated = _overlap(source, before[-1], MAXIMUM - CLOSING - _size_of(draft).tokens) if _continues(before, draft) else None
+        repeated = (
+            _overlap(source, before[-1], MAXIMUM - CLOSING - _size_of(draft).tokens)
+            if _continues(before, draft)
+            else None
+        )
         yield [repeated, *draft] if repeated else draft
 
 
@@ -303,6 +317,12 @@ class _Rendered:
 def _render(source: Source, draft: list[Unit]) -> _Rendered:
     parts: list[Span | str] = []
     headers: set[int] = set()
+    if draft[0].block.kind == "code":
+        # The text is stripped, so its first line loses its indent: the others must lose it too.
+        draft = [
+            replace(draft[0], dedent=_common_indent(source.text[draft[0].start : draft[0].end]), part=True),
+            *draft[1:],
+        ]
     for number, unit in enumerate(draft):
         before = draft[number - 1] if number else None
         goes_on = before is not None and before.part and unit.part and before.block is unit.block
@@ -437,7 +457,14 @@ def _link(chunks: list[Chunk], lesson: Lesson) -> list[Chunk]:
         ids.append(make_id(key if seen[key] == 1 else f"{key}:{seen[key]}"))
     chain = [None, *ids, None]
     return [
-        replace(chunk, id=ids[at], chunk_index=at, total_chunks=len(ids), prev_chunk_id=chain[at], next_chunk_id=chain[at + 2])
+        replace(
+            chunk,
+            id=ids[at],
+            chunk_index=at,
+            total_chunks=len(ids),
+            prev_chunk_id=chain[at],
+            next_chunk_id=chain[at + 2],
+        )
         for at, chunk in enumerate(chunks)
     ]
 

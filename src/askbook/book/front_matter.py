@@ -19,6 +19,10 @@ _Loader: type = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*$\n?", re.MULTILINE)
 _KEY_LINE = re.compile(r"^([A-Za-z_][\w-]*)[ \t]*:")
+_PLAIN_LINE = re.compile(
+    r"^(?P<key>[A-Za-z_][\w-]*)[ \t]*:[ \t]++(?:\"(?P<quoted>[^\"\\\n]+)\"|(?P<plain>[\w/.][^\n:#]*+))[ \t]*$",
+    re.MULTILINE,
+)
 _NUMBERED = re.compile(
     r"\s*(?:(?:chapter|ch|lesson|module|part|unit|section|week|day|tier)\b[\s.#_-]*+)?(\d{1,9})(?![\d.]*\d)(?!\w)",
     re.IGNORECASE,
@@ -62,10 +66,10 @@ def read_front_matter(text: str) -> FrontMatter:
         complaint = "the front matter is never closed by a line ---" if _KEY_LINE.match(text, opening.end()) else None
         return FrontMatter({}, 0, complaint)
     raw = text[opening.end() : closing.start()]
-    return _parse(raw, closing.end()) if raw.strip() else FrontMatter({}, closing.end())
+    return read_yaml(raw, closing.end()) if raw.strip() else FrontMatter({}, closing.end())
 
 
-def _parse(raw: str, body_start: int) -> FrontMatter:
+def read_yaml(raw: str, body_start: int = 0) -> FrontMatter:
     if len(raw) > MAX_CHARS:
         return FrontMatter({}, body_start, f"the front matter is larger than {MAX_CHARS // 1024} KB")
     try:
@@ -77,11 +81,19 @@ def _parse(raw: str, body_start: int) -> FrontMatter:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be read"
         return FrontMatter(
-            {}, body_start, f"the front matter is not valid YAML: {problem}", _key_at(raw, mark.line if mark else 0)
+            _salvage(raw),
+            body_start,
+            f"the front matter is not valid YAML: {problem}",
+            _key_at(raw, mark.line if mark else 0),
         )
     if not isinstance(values, dict):
         return FrontMatter({}, body_start, "the front matter is not a list of `key: value` lines")
     return FrontMatter({str(key): value for key, value in values.items()}, body_start)
+
+
+def _salvage(raw: str) -> dict[str, YamlValue]:
+    """Where one line breaks the YAML, the plain `key: value` lines around it still count."""
+    return {match["key"]: match["quoted"] or match["plain"] for match in _PLAIN_LINE.finditer(raw)}
 
 
 def _refusal(raw: str) -> tuple[str, int] | None:

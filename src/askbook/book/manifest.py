@@ -16,7 +16,9 @@ FACET_KEYS = ("keys", "values", "default")
 
 # Every lesson has these three, declared or not: the seeds' payload does.
 TIER = Facet("hardware_tier", ("hardware_tier", "hardware_prerequisites"), (1, 2, 3, 4), 1)
-PROFICIENCY = Facet("proficiency_level", ("proficiency_level", "cefr_level"), ("A1", "A2", "B1", "B2", "C1", "C2"), "A2")
+PROFICIENCY = Facet(
+    "proficiency_level", ("proficiency_level", "cefr_level"), ("A1", "A2", "B1", "B2", "C1", "C2"), "A2"
+)
 LAYER = Facet("layer", ("layer", "primary_layer"), ("L1", "L2", "L3", "L4"), "L1")
 EVERY_LESSON = {facet.name: facet for facet in (TIER, PROFICIENCY, LAYER)}
 
@@ -38,7 +40,7 @@ def read_manifest(raw: bytes | None, folder_name: str, book_id: str | None) -> t
         base_url=_read_base_url(table),
         modules=_read_modules(table),
         facets=_read_facets(table),
-        ignore=tuple(_list_of(table, "ignore", (str,))),
+        ignore=tuple(map(str, _list_of(table, "ignore", (str,)))),
     )
     return book, title is not None
 
@@ -46,7 +48,8 @@ def read_manifest(raw: bytes | None, folder_name: str, book_id: str | None) -> t
 def check_book_id(book_id: str) -> str:
     if not _BOOK_ID.fullmatch(book_id):
         raise BookError(
-            f"{book_id!r} cannot be a book id", "Use 1 to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit."
+            f"{book_id!r} cannot be a book id",
+            "Use 1 to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit.",
         )
     return book_id
 
@@ -97,7 +100,9 @@ def _wrong(key: str, value: object, wanted: str) -> BookError:
 def _list_of(table: dict[str, object], key: str, kinds: tuple[type, ...], where: str = "") -> list[FacetValue]:
     value = table.get(key, [])
     if not isinstance(value, list) or any(isinstance(item, bool) or not isinstance(item, kinds) for item in value):
-        raise _wrong(where + key, value, "a list of " + " or ".join({str: "texts", int: "numbers"}[kind] for kind in kinds))
+        raise _wrong(
+            where + key, value, "a list of " + " or ".join({str: "texts", int: "numbers"}[kind] for kind in kinds)
+        )
     return value
 
 
@@ -112,7 +117,7 @@ def _read_modules(table: dict[str, object]) -> dict[str, str]:
     modules: dict[str, str] = {}
     for folder, name in (_typed(table, "modules", dict) or {}).items():
         if not isinstance(name, str) or not name.strip() or ":" in name:
-            raise _wrong(f"modules.{folder}", name, "the short name of a module, such as \"ros2\"")
+            raise _wrong(f"modules.{folder}", name, 'the short name of a module, such as "ros2"')
         modules[folder.strip("/")] = name.strip()
     return modules
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ WINDOW = 20_000
 # A file of very many very short lines would keep the parser busy for minutes; it is cut by lines alone.
 SHORT_LINE = 16
 MAX_TITLE = 200
+MAX_MARK = 100
+LARGE_TABLE = 2_000
 
 _OPEN: dict[str, Kind] = {
     "blockquote_open": "quote",
@@ -41,11 +44,19 @@ _LEAF: dict[str, Kind] = {
     "html_block": "html",
     "hr": "rule",
 }
+_PADDING = re.compile(r" {4,}")
 _CUSTOM_ID = re.compile(r"\s*(?:\{#([^{}\s]+)\}|\[\[([^\[\]\s]+)\]\])\s*$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\n]*\)|\[[^\[\]]*\])")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->")
 _EMPHASIS = re.compile(r"`+|\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+_FIRST_TITLE = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,})|^ {0,3}#[ \t]++(?P<atx>[^\n]++)|^ {0,3}(?P<setext>[^\s#>`~-][^\n]*+)\n=++[ \t]*+$",
+    re.MULTILINE,
+)
+_OPENING_HEADING = re.compile(r"\s*+#{2,6}[ \t]++([^\n]++)")
 
 
 @dataclass(slots=True)
@@ -78,24 +89,31 @@ class Source:
     def __init__(self, text: str, body_start: int, mdx: bool) -> None:
         self.text = text
         self.mdx = mdx
-        self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.starts = _line_starts(text)
         self.first_line = bisect_right(self.starts, body_start) - 1
         self.hidden = find_hidden_mdx(text, body_start) if mdx else []
-        shown = blank_out(text, self.hidden) if self.hidden else text
-        self._lines = [line[:MAX_LINE] for line in shown[body_start:].split("\n")]
-        self.closers: dict[int, str] = {}
-        self.blocks = self._filled(self._read_blocks(), self.first_line, len(self.starts))
-        if not mdx and "<!--" in text:
-            self.hidden = [hidden for block in self.blocks for hidden in self._comments(block)]
         self._hidden_starts = [hidden.start for hidden in self.hidden]
+        shown = blank_out(text, self.hidden) if self.hidden else text
+        self.closers: dict[int, str] = {}
+        self.blocks = self._filled(self._read_blocks(shown[body_start:]), self.first_line, len(self.starts))
+        comments = [] if mdx else [hidden for block in self.blocks for hidden in self._comments(block)]
+        padding = [hidden for block in self.blocks if block.kind == "table" for hidden in self._padding(block)]
+        if comments or padding:
+            self.hidden = sorted([*self.hidden, *comments, *padding], key=lambda hidden: hidden.start)
+            self._hidden_starts = [hidden.start for hidden in self.hidden]
         self._note_open_fences(self.blocks)
         self._closer_places = sorted(self.closers)
 
     def span(self, first: int, end: int) -> tuple[int, int]:
-        """The characters of these lines, without the white space behind the last."""
+        """The characters of these lines, without white space or hidden text behind the last."""
         start = self.starts[first]
         stop = self.starts[end] if end < len(self.starts) else len(self.text)
-        return start, start + len(self.text[start:stop].rstrip())
+        while True:
+            stop = _without_space(self.text, start, stop)
+            index = bisect_right(self._hidden_starts, stop - 1) - 1
+            if index < 0 or self.hidden[index].start < start or self.hidden[index].end < stop:
+                return start, stop
+            stop = self.hidden[index].start
 
     def line_of(self, place: int) -> int:
         return bisect_right(self.starts, place)
@@ -112,7 +130,9 @@ class Source:
         yield from self._unhidden(start, end)
 
     def shown_text(self, start: int, end: int) -> str:
-        return "".join(part if isinstance(part, str) else self.text[part[0] : part[1]] for part in self.shown(start, end))
+        return "".join(
+            part if isinstance(part, str) else self.text[part[0] : part[1]] for part in self.shown(start, end)
+        )
 
     def _unhidden(self, start: int, end: int) -> Iterator[tuple[int, int] | str]:
         for index in range(max(0, bisect_right(self._hidden_starts, start) - 1), len(self.hidden)):
@@ -129,10 +149,10 @@ class Source:
         if start < end:
             yield start, end
 
-    def _read_blocks(self) -> list[Block]:
-        lines = self._lines
-        if len(lines) > WINDOW and len(self.text) < SHORT_LINE * len(lines):
+    def _read_blocks(self, shown: str) -> list[Block]:
+        if len(self.starts) > WINDOW and len(shown) < SHORT_LINE * shown.count("\n"):
             return []
+        lines = [line[:MAX_LINE] for line in shown.split("\n")]
         blocks: list[Block] = []
         at, window = 0, WINDOW
         while at < len(lines):
@@ -140,7 +160,7 @@ class Source:
             if at + window >= len(lines):
                 return blocks + found
             if len(found) < 2:
-                window *= 2
+                window *= 4
                 continue
             blocks += found[:-1]
             at, window = found[-1].first - self.first_line, WINDOW
@@ -171,6 +191,13 @@ class Source:
         elif block.kind not in ("fence", "code"):
             yield from find_comments(self.text, *self.span(block.first, block.end))
 
+    def _padding(self, block: Block) -> Iterator[Hidden]:
+        """The spaces that line up the columns of a large table: kept, they would leave no room for its rows."""
+        start, end = self.span(block.first, block.end)
+        if end - start > LARGE_TABLE and "<" not in self.text[start:end]:
+            for run in _PADDING.finditer(self.text, start, end):
+                yield Hidden(run.start() + 1, run.end())
+
     def _note_open_fences(self, blocks: list[Block]) -> None:
         for block in blocks:
             self._note_open_fences(block.children)
@@ -181,6 +208,21 @@ class Source:
         """What stands before a fence on its line, as its next lines have it: a list marker becomes spaces."""
         line = self.text[self.starts[block.first] : self.starts[block.first] + MAX_LINE]
         return re.sub(r"[^>\s]", " ", line[: max(0, line.find(block.mark))])
+
+
+def _line_starts(text: str) -> array[int]:
+    starts = array("q", [0])
+    starts.extend(match.end() for match in re.finditer("\n", text))
+    return starts
+
+
+def _without_space(text: str, start: int, stop: int) -> int:
+    while stop > start:
+        tail = text[max(start, stop - 1_000) : stop]
+        if kept := len(tail.rstrip()):
+            return stop - len(tail) + kept
+        stop -= len(tail)
+    return start
 
 
 def _build_parser(mdx: bool) -> MarkdownIt:
@@ -208,6 +250,8 @@ def parse_blocks(lines: list[str], mdx: bool = False, offset: int = 0) -> list[B
                 open_lists.append(block.children)
             elif kind == "heading":
                 block.level, block.title = int(token.tag[1]), tokens[index + 1].content
+            elif kind == "fence" and len(token.markup) > MAX_MARK:
+                block.kind = "plain"
             elif kind == "fence":
                 block.mark, block.info = token.markup, token.info
                 block.closed = token.map[1] - token.map[0] - 2 == token.content.count("\n")
@@ -261,3 +305,19 @@ class Anchors:
             name = f"{plain}-{self._taken[plain]}"
         self._taken[name] = 0
         return quote(name, safe="-_.~")
+
+
+def find_title(text: str, body_start: int) -> str | None:
+    """The first top heading outside code, else a lesser heading that opens the body. Quick, for thousands of files."""
+    at, end = body_start, body_start + 100_000
+    while match := _FIRST_TITLE.search(text, at, end):
+        if not match["fence"]:
+            return clean_heading(re.sub(r"\s+#+\s*$", "", match["atx"] or match["setext"])) or None
+        closing = re.compile(rf"^ {{0,3}}{re.escape(match['fence'])}+[ \t]*+$", re.MULTILINE).search(
+            text, match.end(), end
+        )
+        if closing is None:
+            break
+        at = closing.end()
+    opening = _OPENING_HEADING.match(text, body_start)
+    return clean_heading(re.sub(r"\s+#+\s*$", "", opening.group(1))) or None if opening else None

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from askbook.api.schemas import IngestionJob
 from askbook.book.reader import read_book, read_lessons
-from askbook.cli.render import err, out, print_json, show_job, show_passages, show_problems
+from askbook.cli.render import err, out, print_json, show_finished, show_passages, show_problems
 from askbook.domain import Book, Filters, IngestMode, Job
 from askbook.errors import BookError, InputError
 from askbook.ingest.pipeline import Step, Tally
@@ -50,10 +50,8 @@ def ingest(
     job = asyncio.run(bring_up_to_date())
     if as_json:
         print_json(IngestionJob.from_job(job))
-    else:
-        show_job(job)
-    if job.status == "failed":
-        raise typer.Exit(1)
+        raise typer.Exit(job.status == "failed")
+    show_finished(job)
 
 
 def demo(
@@ -67,9 +65,7 @@ def demo(
         async with open_askbook(load_settings()) as askbook:
             with progress_bars() as watch:
                 job = await ingest_folder(askbook, source, found, "incremental", watch)
-            show_job(job)
-            if job.status == "failed":
-                raise typer.Exit(1)
+            show_finished(job)
             await _search_and_show(askbook, found, DEMO_QUESTION if folder is None else found.title)
             if sys.stdin.isatty():
                 await _search_on(askbook, found)

@@ -20,7 +20,7 @@ from askbook.api.schemas import IngestionJob
 from askbook.book.reader import read_book
 from askbook.cli.book import ingest_folder, progress_bars
 from askbook.cli.find import choose_book
-from askbook.cli.render import clean, out, print_json, show_job, show_problems
+from askbook.cli.render import clean, out, print_json, show_finished, show_problems
 from askbook.domain import Job
 from askbook.errors import AskbookError
 from askbook.ingest.verify import Verdict, repair_book, verify_book
@@ -142,7 +142,7 @@ def verify(
         print_json(VerifyBody.model_validate(verdict, from_attributes=True))
     else:
         if job is not None:
-            show_job(job)
+            show_finished(job)
         _show_verdict(verdict)
     if not verdict.agrees:
         raise typer.Exit(1)

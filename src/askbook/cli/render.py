@@ -13,7 +13,7 @@ from rich.text import Text
 
 from askbook.api.problems import to_problem
 from askbook.domain import Job, Passage, Problem
-from askbook.errors import AskbookError
+from askbook.errors import AskbookError, JobFailed
 from askbook.index.keywords import split_terms
 
 out = Console(highlight=False)
@@ -97,11 +97,10 @@ def _words(text: str, wanted: set[str]) -> Iterator[tuple[str, bool]]:
     yield text[at:], False
 
 
-def show_job(job: Job) -> None:
-    """What an ingestion changed, and what was wrong."""
+def show_finished(job: Job) -> None:
+    """What an ingestion changed and what was wrong; raises where it failed."""
     if job.status == "failed":
-        out.print(Text.assemble(("failed: ", "bold red"), clean(job.error_message or "")))
-        return
+        raise JobFailed(f"job {job.job_id} failed: {job.error_message}")
     out.print(
         Text.assemble(
             (f"{job.book_id} ", "bold"),

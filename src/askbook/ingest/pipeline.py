@@ -18,6 +18,7 @@ from typing import Literal
 from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
 from askbook.domain import Book, Chunk, Job, Lesson, Problem
+from askbook.errors import BookError
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
 from askbook.index.vectors.base import Point, VectorIndex
@@ -81,8 +82,6 @@ class Pipeline:
         """Bring the index into step with the job's folder."""
         tally = Tally()
         await self.announce("reading", tally)
-        if job.mode == "recreate":
-            await self.ledger.forget_book(job.book_id)
         plan = await self._plan(job, tally)
         await self.announce("planned", tally)
         for group in _grouped(plan.changes, self.sizes.commit):
@@ -99,7 +98,12 @@ class Pipeline:
         folder = Path(job.folder)
         book = await asyncio.to_thread(read_book, folder, job.book_id)
         lessons, problems = await self._read(folder, book, tally)
+        if not lessons:
+            # Also what an unmounted disk looks like: better to refuse than to empty the book.
+            raise BookError(f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx and .markdown files.")
         await self.ledger.save_book(book, job.folder)
+        if job.mode == "recreate":
+            await self.ledger.forget_book(job.book_id)
         unreadable = {problem.source_file for problem in problems if problem.skipped}
         plan = plan_changes(lessons, await self.ledger.load_records(job.book_id), unreadable, job.mode)
         tally.problems.extend(problems)

@@ -210,11 +210,13 @@ class EdgeIndex:
     def _fit(self, shard: edge.EdgeShard) -> None:
         stored = _stored_dimension(self._path) or 0
         check_dimension(stored, self._dimension)
+        missing = INDEXED.keys() - shard.info().payload_schema.keys()
+        for name in missing:
+            shard.update(Update.create_field_index(name, _index_params(INDEXED[name])))
         if self._dimension and not stored:
             shard.update(Update.create_dense_vector(DENSE, self._dimension, edge.Distance.Cosine))
-        for name in INDEXED.keys() - shard.info().payload_schema.keys():
-            shard.update(Update.create_field_index(name, _index_params(INDEXED[name])))
-        shard.flush()
+        if missing or stored != self._dimension:
+            shard.flush()
 
     def _close(self) -> None:
         shard, self._shard = self._shard, None

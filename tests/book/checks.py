@@ -1,0 +1,113 @@
+"""What must hold for every lesson, judged from the outside: pieces, the source, and a Markdown parser of our own."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from markdown_it import MarkdownIt
+
+from askbook.domain import Chunk, Lesson
+
+MARKDOWN = MarkdownIt("commonmark").enable("table")
+HTML_COMMENTS = re.compile(r"(?:\s*<!--.*?-->\s*)+", re.DOTALL)
+MDX_SYNTAX = re.compile(
+    r"(?:\s*(?:<!--.*?-->|\{\s*/\*.*?\*/\s*\}|</?[A-Za-z][^<]*?>|</?>|<[A-Z]\w*\b.*?/?>|(?:import|export)\b.*?(?=\n|$))\s*)+",
+    re.DOTALL,
+)
+
+
+def check_lesson(lesson: Lesson, chunks: list[Chunk]) -> None:
+    check_pieces(lesson, chunks)
+    check_coverage(lesson, chunks)
+    check_chain(chunks)
+    for chunk in chunks:
+        check_limits(chunk)
+        check_fences(chunk.text)
+    check_tables(lesson, chunks)
+
+
+def check_pieces(lesson: Lesson, chunks: list[Chunk]) -> None:
+    for chunk in chunks:
+        assert chunk.text == chunk.text.strip() != ""
+        places = [range(piece.text_at, piece.text_at + piece.length) for piece in chunk.pieces]
+        assert all(left.stop <= right.start for left, right in pairwise(places))
+        for piece in chunk.pieces:
+            assert piece.length > 0
+            assert (
+                chunk.text[piece.text_at : piece.text_at + piece.length]
+                == lesson.text[piece.source_at : piece.source_at + piece.length]
+            )
+        assert lesson.body_start <= chunk.start < chunk.end <= len(lesson.text)
+        assert chunk.first_line == lesson.text.count("\n", 0, chunk.start) + 1
+        assert chunk.last_line == lesson.text.count("\n", 0, chunk.end - 1) + 1
+
+
+def uncovered_runs(lesson: Lesson, chunks: list[Chunk]) -> list[str]:
+    """The stretches of the body that no piece of any chunk holds."""
+    spans = sorted((piece.source_at, piece.source_at + piece.length) for chunk in chunks for piece in chunk.pieces)
+    runs: list[str] = []
+    at = lesson.body_start
+    for start, end in [*spans, (len(lesson.text), len(lesson.text))]:
+        if start > at and lesson.text[at:start].strip():
+            runs.append(lesson.text[at:start])
+        at = max(at, end)
+    return runs
+
+
+def check_coverage(lesson: Lesson, chunks: list[Chunk]) -> None:
+    unseen = MDX_SYNTAX if lesson.source_file.endswith(".mdx") else HTML_COMMENTS
+    for run in uncovered_runs(lesson, chunks):
+        is_jsx = lesson.source_file.endswith(".mdx") and re.fullmatch(
+            r"\s*<[A-Za-z].*>\s*|\s*(?:import|export)\s.*", run, re.DOTALL
+        )
+        assert is_jsx or unseen.fullmatch(run), f"{lesson.source_file}: in no chunk: {run[:300]!r}"
+
+
+def check_chain(chunks: list[Chunk]) -> None:
+    ids = [chunk.id for chunk in chunks]
+    assert len(set(ids)) == len(ids)
+    assert [chunk.prev_chunk_id for chunk in chunks] == [None, *ids][: len(ids)]
+    assert [chunk.next_chunk_id for chunk in chunks] == [*ids[1:], None][: len(ids)]
+    assert [chunk.chunk_index for chunk in chunks] == list(range(len(ids)))
+    assert {chunk.total_chunks for chunk in chunks} <= {len(ids)}
+
+
+def check_limits(chunk: Chunk) -> None:
+    assert chunk.word_count == len(chunk.text.split())
+    assert chunk.char_count == len(chunk.text) <= 4_000
+    assert chunk.token_count >= chunk.word_count * 1.3
+    assert chunk.token_count <= 512
+
+
+def check_fences(text: str) -> None:
+    lines = text.split("\n")
+    for token in MARKDOWN.parse(text):
+        if token.type == "fence" and token.map:
+            closing = lines[token.map[1] - 1].lstrip(" \t>")
+            is_closed = token.map[1] - token.map[0] >= 2 and re.fullmatch(
+                re.escape(token.markup[0]) + f"{{{len(token.markup)},}}\\s*", closing
+            )
+            assert is_closed, f"open fence in chunk:\n{text}"
+
+
+def check_tables(lesson: Lesson, chunks: list[Chunk]) -> None:
+    """A chunk that holds a row of a table holds the table's head as well."""
+    if lesson.source_file.endswith(".mdx"):
+        return
+    lines = lesson.text.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    body_line = lesson.text.count("\n", 0, lesson.body_start)
+    for token in MARKDOWN.parse(lesson.text[lesson.body_start :]):
+        if token.type != "table_open" or not token.map or token.level:
+            continue
+        head, delimiter = (" ".join(lines[body_line + token.map[0] + at].split()) for at in (0, 1))
+        if "<!--" in head or len(head) > 1_000:
+            continue
+        first_row, end = starts[body_line + token.map[0] + 2], starts[body_line + token.map[1]]
+        for chunk in chunks:
+            if any(piece.source_at < end - 1 and piece.source_at + piece.length > first_row for piece in chunk.pieces):
+                text = " ".join(chunk.text.split())
+                assert head in text and delimiter in text, f"a table without its head:\n{chunk.text}"

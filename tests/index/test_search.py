@@ -1,0 +1,288 @@
+"""A question in, ranked passages out: on a real Edge index, with a small ledger that counts its calls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from index_points import DIMENSION, axis, lesson_chunks, on_axis, point_id, to_point
+
+from askbook.domain import Chunk, Filters, Passage
+from askbook.errors import InputError
+from askbook.index.embedders.base import Vector
+from askbook.index.keywords import count_terms, keyword_text
+from askbook.index.search import HALF_SCORE, Searcher
+from askbook.index.vectors.edge import EdgeIndex
+
+BOOK = Filters("book")
+
+
+async def _nothing(look: int) -> None: ...
+
+
+class SmallLedger:
+    """Live chunks by point, in memory. `before_look` runs ahead of each look-up: there a test swaps a lesson."""
+
+    def __init__(self) -> None:
+        self.live: dict[str, Chunk] = {}
+        self.now = 1
+        self.looks = 0
+        self.before_look: Callable[[int], Awaitable[None]] = _nothing
+
+    async def live_chunks(self, book_id: str, point_ids: Sequence[str]) -> dict[str, Chunk]:
+        self.looks += 1
+        await self.before_look(self.looks)
+        return {one: self.live[one] for one in point_ids if one in self.live and self.live[one].book_id == book_id}
+
+    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, dict[int, int]]:
+        chunks = [chunk for chunk in self.live.values() if chunk.book_id == book_id]
+        counts = count_terms(map(keyword_text, chunks))
+        return len(chunks), {term: counts[term] for term in term_ids if counts[term]}
+
+    async def revision(self, book_id: str) -> int:
+        return self.now
+
+
+class AxisEmbedder:
+    """A question names its axis: `… axis 3`. Counts what it embeds."""
+
+    name, dimension = "axis", DIMENSION
+
+    def __init__(self) -> None:
+        self.embedded = 0
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        return [await self.embed_query(text) for text in texts]
+
+    async def embed_query(self, text: str) -> Vector:
+        self.embedded += 1
+        last = text.split()[-1]
+        return on_axis(int(last) if last.isdigit() else DIMENSION - 1)
+
+    async def close(self) -> None: ...
+
+
+class World:
+    def __init__(self, index: EdgeIndex) -> None:
+        self.index = index
+        self.ledger = SmallLedger()
+        self.embedder = AxisEmbedder()
+        self.searcher = Searcher(index, self.embedder, self.ledger)
+
+    async def add(
+        self, chunks: Sequence[Chunk], vectors: Sequence[Vector | None], first_id: int, live: bool = True
+    ) -> None:
+        ids = [point_id(first_id + n) for n in range(len(chunks))]
+        await self.index.save_points([to_point(c, v, i) for c, v, i in zip(chunks, vectors, ids, strict=True)])
+        if live:
+            self.ledger.live |= dict(zip(ids, chunks, strict=True))
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    index = await EdgeIndex.open(tmp_path / "index", DIMENSION)
+    yield World(index)
+    await index.close()
+
+
+def texts(passages: Sequence[Passage]) -> list[str]:
+    return [passage.chunk.text for passage in passages]
+
+
+async def test_hybrid_adds_both_sides_on_a_fixed_scale(world: World) -> None:
+    chunks = lesson_chunks(1, "gripper force", "gripper", "elbow")
+    await world.add(chunks, [axis(0.8, 0.6), axis(0.0, 1.0), axis(0.6, 0.8)], 1)
+    outcome = await world.searcher.search("gripper axis 0", BOOK)
+    assert outcome.mode == "hybrid" and outcome.query == "gripper axis 0" and outcome.total_found == 3
+    assert [passage.rank for passage in outcome.passages] == [1, 2, 3]
+    for passage in outcome.passages:
+        cosine, keyword = passage.similarity or 0.0, passage.keyword_score or 0.0
+        assert passage.score == pytest.approx(0.5 * max(cosine, 0) + 0.5 * keyword / (keyword + HALF_SCORE))
+    by_text = {passage.chunk.text: passage for passage in outcome.passages}
+    assert by_text["gripper force"].similarity == pytest.approx(0.8, abs=1e-4)
+    assert by_text["elbow"].keyword_score is None
+    assert texts(outcome.passages)[0] == "gripper force"
+
+
+async def test_one_side_alone(world: World) -> None:
+    chunks = lesson_chunks(1, "gripper force", "elbow", "knee")
+    await world.add(chunks, [axis(0.5, 0.8), axis(1.0), axis(-1.0)], 1)
+    dense = await world.searcher.search("gripper axis 0", BOOK, "dense")
+    assert texts(dense.passages)[0] == "elbow"
+    assert dense.passages[0].score == pytest.approx(1.0) and dense.passages[0].keyword_score is None
+    assert dense.passages[-1].score == 0.0 and dense.passages[-1].similarity == pytest.approx(-1.0)
+    keyword = await world.searcher.search("gripper axis 0", BOOK, "keyword")
+    (passage,) = keyword.passages
+    assert passage.keyword_score is not None and passage.similarity is None
+    assert passage.score == pytest.approx(passage.keyword_score / (passage.keyword_score + HALF_SCORE))
+    assert world.embedder.embedded == 1
+
+
+async def test_what_one_side_alone_found_is_scored_by_the_other(world: World) -> None:
+    """The gripper chunk is 200th by meaning, far beyond the candidates, and still has its cosine."""
+    others = lesson_chunks(1, *(f"other {n}" for n in range(199)))
+    await world.add(others, [axis(1.0, 2.0 + 0.01 * n) for n in range(199)], 1000)
+    await world.add(lesson_chunks(2, "gripper"), [axis(0.1, 1.0)], 1)
+    passage = next(
+        p for p in (await world.searcher.search("gripper axis 0", BOOK)).passages if p.chunk.text == "gripper"
+    )
+    assert passage.similarity == pytest.approx(0.1 / np.sqrt(1.01), abs=1e-4)
+
+
+async def test_the_same_text_twice_is_given_once_the_best_of_them(world: World) -> None:
+    one, two = lesson_chunks(1, "gripper"), lesson_chunks(2, "gripper")
+    await world.add(one, [axis(0.5, 0.8)], 1)
+    await world.add(two, [axis(0.9, 0.1)], 2)
+    outcome = await world.searcher.search("gripper axis 0", BOOK)
+    assert [passage.chunk.lesson for passage in outcome.passages] == [2]
+    assert outcome.total_found == 1
+
+
+async def test_ties_are_broken_by_chunk_id(world: World) -> None:
+    chunks = lesson_chunks(1, "left gripper", "right gripper", "upper gripper")
+    await world.add(chunks, [axis(1.0)] * 3, 1)
+    outcome = await world.searcher.search("gripper axis 0", BOOK)
+    assert [passage.chunk.id for passage in outcome.passages] == sorted(chunk.id for chunk in chunks)
+
+
+async def test_dead_points_are_never_seen(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper old"), [axis(1.0)], 1, live=False)
+    await world.add(lesson_chunks(1, "gripper new"), [axis(1.0)], 2)
+    assert texts((await world.searcher.search("gripper axis 0", BOOK)).passages) == ["gripper new"]
+
+
+async def test_more_is_asked_for_when_the_dead_fill_the_list(world: World) -> None:
+    dead = lesson_chunks(1, *(f"gripper {n}" for n in range(130)))
+    await world.add(dead, [axis(1.0)] * 130, 1000, live=False)
+    await world.add(lesson_chunks(2, "gripper alive and well, at the end of the list"), [axis(0.5, 0.8)], 1)
+    outcome = await world.searcher.search("gripper axis 0", BOOK)
+    assert texts(outcome.passages) == ["gripper alive and well, at the end of the list"]
+    assert world.ledger.looks == 3
+
+
+async def test_more_is_asked_for_when_doubles_fill_the_list(world: World) -> None:
+    doubles = [lesson_chunks(n, "gripper")[0] for n in range(120)]
+    await world.add(doubles, [axis(1.0)] * 120, 1000)
+    await world.add(lesson_chunks(200, "elbow", "knee"), [axis(0.5, 0.8)] * 2, 1)
+    assert len((await world.searcher.search("gripper axis 0", BOOK)).passages) == 3
+
+
+async def test_a_lesson_swapped_between_the_two_looks_is_not_missed(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper old"), [axis(1.0)], 1)
+    new = lesson_chunks(1, "gripper new")
+
+    async def swap(look: int) -> None:
+        if look == 1:
+            world.ledger.live.clear()
+            world.ledger.now += 1
+            await world.add(new, [axis(1.0)], 2)
+
+    world.ledger.before_look = swap
+    assert texts((await world.searcher.search("gripper axis 0", BOOK)).passages) == ["gripper new"]
+    assert world.ledger.looks == 2
+
+
+async def test_a_book_that_never_rests_does_not_hold_a_reader_for_ever(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper"), [axis(1.0)], 1)
+    await world.add(lesson_chunks(2, "gripper dead"), [axis(1.0)], 2, live=False)
+
+    async def change(look: int) -> None:
+        world.ledger.now += 1
+
+    world.ledger.before_look = change
+    assert len((await world.searcher.search("gripper axis 0", BOOK)).passages) == 1
+    assert world.ledger.looks == 3
+
+
+async def test_thresholds_and_limits(world: World) -> None:
+    chunks = lesson_chunks(1, *(f"part {n}" for n in range(10)))
+    await world.add(chunks, [axis(1.0, 0.2 * n) for n in range(10)], 1)
+    outcome = await world.searcher.search("zzz axis 0", BOOK, "dense", limit=3)
+    assert len(outcome.passages) == 3 and outcome.total_found == 10
+    outcome = await world.searcher.search("zzz axis 0", BOOK, "dense", limit=20, threshold=0.9)
+    assert {passage.score >= 0.9 for passage in outcome.passages} == {True}
+    assert outcome.total_found == len(outcome.passages) == 3
+    assert (await world.searcher.search("zzz axis 5", BOOK, "dense", threshold=1.0)).passages == ()
+
+
+async def test_chunks_without_a_vector_yet_are_found_by_their_keywords(world: World) -> None:
+    chunks = lesson_chunks(1, "gripper", "elbow")
+    await world.add(chunks, [None, None], 1)
+    outcome = await world.searcher.search("gripper axis 0", BOOK)
+    (passage,) = outcome.passages
+    assert passage.similarity is None and passage.keyword_score
+    assert passage.score == pytest.approx(passage.keyword_score / (passage.keyword_score + HALF_SCORE))
+    await world.index.save_vectors({point_id(2): axis(1.0)})
+    assert texts((await world.searcher.search("gripper axis 0", BOOK)).passages) == ["elbow", "gripper"]
+
+
+async def test_without_an_embedder(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper"), [axis(1.0)], 1)
+    searcher = Searcher(world.index, None, world.ledger)
+    outcome = await searcher.search("gripper", BOOK)
+    assert outcome.mode == "keyword" and outcome.embedding_ms < 5 and len(outcome.passages) == 1
+    with pytest.raises(InputError, match="no embedder") as raised:
+        await searcher.search("gripper", BOOK, "dense")
+    assert raised.value.hint
+
+
+async def test_filters_and_books(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper one", module="ros2"), [axis(1.0)], 1)
+    await world.add(lesson_chunks(1, "gripper two", book_id="another"), [axis(1.0)], 2)
+    assert texts((await world.searcher.search("gripper axis 0", BOOK)).passages) == ["gripper one"]
+    assert texts((await world.searcher.search("gripper axis 0", Filters("another"))).passages) == ["gripper two"]
+    assert (await world.searcher.search("gripper axis 0", replace(BOOK, module="vla"))).passages == ()
+    assert (await world.searcher.search("gripper axis 0", Filters("nowhere"))).passages == ()
+
+
+async def test_a_question_is_embedded_once(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper"), [axis(1.0)], 1)
+    for _ in range(3):
+        await world.searcher.search("  gripper axis 0 ", BOOK)
+    assert world.embedder.embedded == 1
+    for n in range(300):
+        await world.searcher.search(f"gripper {n} axis 0", BOOK, "dense")
+    await world.searcher.search("gripper axis 0", BOOK)
+    assert world.embedder.embedded == 302
+
+
+@pytest.mark.parametrize("text", ["", "  ab  ", "\0\0\0\0", "x" * 1001])
+async def test_questions_out_of_their_limits(world: World, text: str) -> None:
+    with pytest.raises(InputError, match="3 to 1000 characters"):
+        await world.searcher.search(text, BOOK)
+
+
+@pytest.mark.parametrize(
+    ("limit", "threshold"), [(0, 0.0), (21, 0.0), (-1, 0.0), (5, -0.1), (5, 1.1), (5, float("nan"))]
+)
+async def test_numbers_out_of_their_limits(world: World, limit: int, threshold: float) -> None:
+    with pytest.raises(InputError, match=r"limit is 1 to 20|threshold is 0 to 1"):
+        await world.searcher.search("gripper", BOOK, limit=limit, threshold=threshold)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters("\ud800"),
+        Filters("book", module="\udfff"),
+        Filters("book", chapter_min=10**400),
+        Filters("book", lesson=-(2**70)),
+        Filters("book", facets={"robot": ("\ud800",)}),
+        Filters("book", facets={"\ud800": (1,)}),
+        Filters("book", proficiency_levels=("\ud800",)),
+    ],
+)
+async def test_filters_that_no_engine_could_be_told(world: World, filters: Filters) -> None:
+    with pytest.raises(InputError):
+        await world.searcher.search("gripper", filters)
+
+
+async def test_odd_but_allowed_questions(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper"), [axis(1.0)], 1)
+    for text in ("the and of", "\ud800 gripper \0 axis", "???", "日本語", "x" * 1000, "a\tb\nc"):
+        outcome = await world.searcher.search(text, replace(BOOK, url_prefix="\0", facets={"a.b[0]": ("=",)}))
+        assert outcome.passages == ()
+        assert outcome.query.encode()

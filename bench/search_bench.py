@@ -171,10 +171,13 @@ def _to_chunk(chunk_id: str, at: int, text: str) -> Chunk:
     )
 
 
-if __name__ == "__main__":
+def show_search(rows: Sequence[Measured]) -> None:
     print(f"{'chunks':>8}  {'mode':8}{'filter':9}{'p50 ms':>8}{'p95 ms':>8}{'embed':>8}{'cpu ms':>8}{'rss MB':>8}")
-    for size in [int(argument) for argument in sys.argv[1:]] or SIZES:
-        for row in measure_search([size]):
-            kind = "tier ≤ 2" if row.filtered else "none"
-            figures = f"{row.p50_ms:8.1f}{row.p95_ms:8.1f}{row.embedding_ms:8.1f}{row.cpu_ms:8.1f}{row.rss_mb:8}"
-            print(f"{row.size:8}  {row.mode:8}{kind:9}{figures}", flush=True)
+    for row in rows:
+        kind = "tier ≤ 2" if row.filtered else "none"
+        figures = f"{row.p50_ms:8.1f}{row.p95_ms:8.1f}{row.embedding_ms:8.1f}{row.cpu_ms:8.1f}{row.rss_mb:8}"
+        print(f"{row.size:8}  {row.mode:8}{kind:9}{figures}", flush=True)
+
+
+if __name__ == "__main__":
+    show_search(measure_search([int(argument) for argument in sys.argv[1:]] or SIZES))

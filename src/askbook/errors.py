@@ -9,7 +9,8 @@ AskbookError                 says what happened; `hint` says what to do next
 ├── IndexUnavailable         the vector index does not answer
 ├── IndexMismatch            the index was built by another embedder
 ├── EmbedderUnavailable      the embedding service or its weights failed
-└── JobFailed                an ingestion job ended in an error
+├── JobFailed                an ingestion job ended in an error
+└── Stopped                  somebody pressed Ctrl+C
 """
 
 
@@ -51,3 +52,7 @@ class EmbedderUnavailable(AskbookError):
 
 
 class JobFailed(AskbookError): ...
+
+
+class Stopped(AskbookError):
+    retryable = True

@@ -13,6 +13,7 @@ from askbook.errors import (
     InputError,
     JobFailed,
     NotFound,
+    Stopped,
     StorageError,
 )
 
@@ -26,6 +27,7 @@ PROBLEMS: dict[type[AskbookError], tuple[str, int]] = {
     EmbedderUnavailable: ("service_unavailable", 503),
     IndexMismatch: ("retrieval_error", 500),
     JobFailed: ("unknown_error", 500),
+    Stopped: ("unknown_error", 500),
 }
 
 

@@ -49,8 +49,9 @@ def measure(text: str) -> Size:
 
 def _weigh(text: str) -> Size:
     """As it will be in a chunk: a long row of backticks counts twice, for as many must close it."""
-    row = _FENCE_RUN.match(text)
-    return measure(text) + Size(0, len(row.group(1)) if row else 0)
+    size = Size(len(text.split()), len(text))
+    row = _FENCE_RUN.match(text) if size.chars >= 100 else None
+    return size + Size(0, len(row.group(1))) if row else size
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,30 +177,29 @@ def _split_table(source: Source, unit: Unit, header: Span) -> Iterator[Unit]:
 def _fill(text: str, spans: Iterable[Span], limit: int) -> Iterator[Span]:
     """Neighbouring spans joined up to the limit; one that is too large is cut at spaces, else at characters."""
     begin = stop = -1
-    size = Size(0, 0)
-    for start, end in _small_enough(text, spans, limit):
-        weight = _weigh(text[start:end])
-        grown = size + weight
-        if begin >= 0 and grown.tokens <= limit:
-            stop, size = end, grown
-            continue
-        if begin >= 0:
+    total = Size(0, 0)
+    for start, end, size in _small_enough(text, spans, limit):
+        grown = total + size
+        if begin >= 0 and grown.tokens > limit:
             yield begin, stop
-        begin, stop, size = start, end, weight
+            begin = -1
+        begin, stop, total = (start, end, size) if begin < 0 else (begin, end, grown)
     if begin >= 0:
         yield begin, stop
 
 
-def _small_enough(text: str, spans: Iterable[Span], limit: int) -> Iterator[Span]:
+def _small_enough(text: str, spans: Iterable[Span], limit: int) -> Iterator[tuple[int, int, Size]]:
     longest = int(limit / 1.3) * CHARS_A_WORD
     for start, end in spans:
-        if end - start <= longest and _weigh(text[start:end]).tokens <= limit:
-            yield start, end
+        size = _weigh(text[start:end])
+        if size.tokens <= limit:
+            yield start, end, size
             continue
         for word in _WORD.finditer(text, start, end):
             step = longest // 2 if text[word.start()] in "`~" else longest
             for at in range(word.start(), word.end(), step):
-                yield at, min(at + step, word.end())
+                part_end = min(at + step, word.end())
+                yield at, part_end, _weigh(text[at:part_end])
 
 
 def _lines(source: Source, start: int, end: int) -> Iterator[Span]:
@@ -289,13 +289,13 @@ def _continues(before: list[Unit], draft: list[Unit]) -> bool:
 
 def _overlap(source: Source, last: Unit, room: int) -> Unit | None:
     """The last sentences of the chunk before, about 15 % of a chunk; code, tables and list items are never repeated."""
-    found: Unit | None = None
+    begin = last.end
     for start, _ in reversed(list(_sentences(source.text, last.start, last.end))):
-        longer = replace(_part(source, last, (start, last.end)), part=True)
-        if longer.size.tokens > min(room, OVERLAP if found else LONGEST_OVERLAP):
+        room_left = min(room, OVERLAP if begin < last.end else LONGEST_OVERLAP)
+        if measure(source.text[start : last.end]).tokens > room_left:
             break
-        found = longer
-    return found
+        begin = start
+    return replace(_part(source, last, (begin, last.end)), part=True) if begin < last.end else None
 
 
 def _section_of(draft: list[Unit], sections: list[Section]) -> Section:

@@ -214,7 +214,7 @@ def _translate(pattern: str) -> str:
     anchored = "/" in pattern.rstrip("/")
     only_folders = pattern.endswith("/")
     tokens = re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", pattern.strip("/"))
-    wild = {"**/": "(?:[^/]+/)*+", "**": ".+", "*": "[^/]*", "?": "[^/]"}
+    wild = {"**/": "(?:.*/)?", "**": ".+", "*": "[^/]*", "?": "[^/]"}
     body = "".join(wild.get(token) or re.escape(token) for token in tokens)
     return ("" if anchored else "(?:.*/)?") + body + ("/.*" if only_folders else "(?:/.*)?")
 

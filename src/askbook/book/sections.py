@@ -21,9 +21,9 @@ Kind = Literal["heading", "prose", "fence", "table", "list", "item", "quote", "c
 # Only the place of a block is asked of the parser, so it sees the head of a very long line and no more.
 MAX_LINE = 2_000
 # The parser is given this many lines at a time, so that its tokens never fill the memory.
-WINDOW = 20_000
+WINDOW = 50_000
 # A file of very many very short lines would keep the parser busy for minutes; it is cut by lines alone.
-SHORT_LINE = 16
+MANY_LINES, SHORT_LINE = 20_000, 16
 MAX_TITLE = 200
 MAX_MARK = 100
 LARGE_TABLE = 2_000
@@ -150,7 +150,7 @@ class Source:
             yield start, end
 
     def _read_blocks(self, shown: str) -> list[Block]:
-        if len(self.starts) > WINDOW and len(shown) < SHORT_LINE * shown.count("\n"):
+        if len(self.starts) > MANY_LINES and len(shown) < SHORT_LINE * shown.count("\n"):
             return []
         lines = [line[:MAX_LINE] for line in shown.split("\n")]
         blocks: list[Block] = []
@@ -172,6 +172,8 @@ class Source:
         for block in blocks:
             filled += self._between(first, block.first)
             block.first, block.end = max(block.first, first), min(block.end, end)
+            if len(block.mark) > MAX_MARK:
+                block.kind = "plain"
             if block.children:
                 block.children = self._filled(block.children, block.first, block.end)
             filled.append(block)
@@ -250,8 +252,6 @@ def parse_blocks(lines: list[str], mdx: bool = False, offset: int = 0) -> list[B
                 open_lists.append(block.children)
             elif kind == "heading":
                 block.level, block.title = int(token.tag[1]), tokens[index + 1].content
-            elif kind == "fence" and len(token.markup) > MAX_MARK:
-                block.kind = "plain"
             elif kind == "fence":
                 block.mark, block.info = token.markup, token.info
                 block.closed = token.map[1] - token.map[0] - 2 == token.content.count("\n")

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from askbook.api.schemas import IngestionJob
 from askbook.book.reader import read_book, read_lessons
 from askbook.cli.render import err, out, print_json, show_finished, show_passages, show_problems
+from askbook.cli.running import run_async
 from askbook.domain import Book, Filters, IngestMode, Job
 from askbook.errors import BookError, InputError
 from askbook.ingest.pipeline import Step, Tally
@@ -25,7 +26,7 @@ from askbook.settings import load_settings
 from askbook.wiring import Askbook, open_askbook
 
 DEMO = "physical-ai-robotics"
-DEMO_QUESTION = "How do two nodes exchange messages?"
+DEMO_QUESTION = "Why does a subscriber get nothing from a best-effort publisher?"
 
 
 def ingest(
@@ -47,7 +48,7 @@ def ingest(
             with progress_bars() as watch:
                 return await ingest_folder(askbook, folder, found, mode, watch)
 
-    job = asyncio.run(bring_up_to_date())
+    job = run_async(bring_up_to_date())
     if as_json:
         print_json(IngestionJob.from_job(job))
         raise typer.Exit(job.status == "failed")
@@ -71,7 +72,7 @@ def demo(
                 await _search_on(askbook, found)
         out.print(f'\nGo on with: askbook search --book {found.book_id} "your words"')
 
-    asyncio.run(show())
+    run_async(show())
 
 
 def init(

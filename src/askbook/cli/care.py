@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import platform
 import shutil
 import time
@@ -21,6 +20,7 @@ from askbook.book.reader import read_book
 from askbook.cli.book import ingest_folder, progress_bars
 from askbook.cli.find import choose_book
 from askbook.cli.render import clean, out, print_json, show_finished, show_problems
+from askbook.cli.running import run_async
 from askbook.domain import Job
 from askbook.errors import AskbookError
 from askbook.ingest.verify import Verdict, repair_book, verify_book
@@ -75,7 +75,7 @@ def jobs(
                 return [await store.jobs.load(job_id)]
             return await store.jobs.load_all(book, limit)
 
-    found = asyncio.run(load())
+    found = run_async(load())
     if as_json and job_id is not None:
         print_json(IngestionJob.from_job(found[0]))
     elif as_json:
@@ -137,7 +137,7 @@ def verify(
                 job = await ingest_folder(askbook, folder, found, "incremental", watch)
             return await _verify(askbook, record.book_id), job
 
-    verdict, job = asyncio.run(check())
+    verdict, job = run_async(check())
     if as_json:
         print_json(VerifyBody.model_validate(verdict, from_attributes=True))
     else:
@@ -175,7 +175,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findi
     async def examine() -> list[Finding]:
         return [finding async for finding in _examine(load_settings())]
 
-    findings = asyncio.run(examine())
+    findings = run_async(examine())
     if as_json:
         print_json(Report(findings=findings))
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Annotated, Literal
 
@@ -10,6 +9,7 @@ import typer
 
 from askbook.api.schemas import SearchResponse
 from askbook.cli.render import err, out, print_json, show_passages
+from askbook.cli.running import run_async
 from askbook.domain import BookRecord, FacetValue, Filters, SearchOutcome
 from askbook.errors import InputError, NotFound
 from askbook.settings import load_settings
@@ -63,7 +63,7 @@ def search(
                 err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
             return await askbook.searcher.search(text, filters, mode, limit, threshold)
 
-    outcome = asyncio.run(find())
+    outcome = run_async(find())
     if as_json:
         print_json(SearchResponse.from_outcome(outcome))
     elif outcome.passages:

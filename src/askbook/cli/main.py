@@ -53,9 +53,6 @@ def run() -> None:
     except AskbookError as error:
         say_error(error, as_json="--json" in sys.argv[1:])
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("Stopped. What was saved is kept; the same command goes on from there.", file=sys.stderr)
-        sys.exit(1)
     except BrokenPipeError:
         # The reader of our output has left, as `| head` does.
         sys.stderr.close()

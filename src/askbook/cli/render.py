@@ -16,8 +16,9 @@ from askbook.domain import Job, Passage, Problem
 from askbook.errors import AskbookError, JobFailed
 from askbook.index.keywords import split_terms
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+# A pipe gets whole lines; only a terminal has a width to wrap at.
+out = Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 200)
+err = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 SNIPPET_CHARACTERS = 420
 PROBLEMS_SHOWN = 10

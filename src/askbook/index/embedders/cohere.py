@@ -10,6 +10,7 @@ BASE_URL = "https://api.cohere.com"
 
 
 class CohereEmbedder(RemoteEmbedder):
+    vendor = "cohere"
     service = "Cohere"
     key_setting = "COHERE_API_KEY"
     dimensions = {  # noqa: RUF012

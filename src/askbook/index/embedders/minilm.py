@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 WINDOW_TOKENS = 256
 WINDOWS_MAX = 8
 BATCH_TOKENS = 512
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
 Window = list[int]
@@ -105,8 +106,7 @@ class MiniLM:
     def dimension(self) -> int:
         if self._weights.model_sha256 is not None:
             return 384
-        session, _ = self._load()
-        return int(session.get_outputs()[0].shape[-1])
+        return int(_run(*self._load(), [[]]).shape[1])
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         return await asyncio.get_running_loop().run_in_executor(self._passages, self._embed, list(texts))
@@ -133,10 +133,10 @@ class MiniLM:
         session, tokenizer = self._load()
         encodings = tokenizer.encode_batch([_printable(text) for text in texts], add_special_tokens=False)
         windows = [(at, window) for at, encoding in enumerate(encodings) for window in split_windows(encoding.ids)]
-        sums = np.zeros((len(texts), self.dimension), dtype=np.float64)
+        sums: list[Any] = [0.0] * len(texts)
         for batch in _batches(sorted(windows, key=lambda window: len(window[1]))):
             for (at, window), vector in zip(batch, _run(session, tokenizer, [w for _, w in batch]), strict=True):
-                sums[at] += vector * max(1, len(window))
+                sums[at] = sums[at] + vector * max(1, len(window))
         return [to_unit(vector) for vector in sums]
 
 
@@ -169,14 +169,14 @@ def _run(session: InferenceSession, tokenizer: Tokenizer, windows: list[Window])
     for row, window in enumerate(windows):
         ids[row, : len(window) + 2] = [first, *window, last]
         mask[row, : len(window) + 2] = 1
-    given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    given = dict(zip(INPUTS, (ids, mask, np.zeros_like(ids)), strict=True))
     hidden: Any = session.run(None, {node.name: given[node.name] for node in session.get_inputs()})[0]
     means = (hidden * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
     return means / np.linalg.norm(means, axis=1, keepdims=True)
 
 
 def _special_ids(tokenizer: Tokenizer) -> tuple[int, int]:
-    first, *_, last = tokenizer.encode("").ids
+    first, last = tokenizer.encode("").ids
     return first, last
 
 

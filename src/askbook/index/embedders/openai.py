@@ -10,6 +10,7 @@ BASE_URL = "https://api.openai.com/v1"
 
 
 class OpenAIEmbedder(RemoteEmbedder):
+    vendor = "openai"
     service = "The embedding service"
     key_setting = "OPENAI_API_KEY"
     dimensions = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}  # noqa: RUF012

@@ -41,6 +41,7 @@ class Overloaded(Exception):
 class RemoteEmbedder:
     """A subclass says which service it is, what it asks and where the vectors stand in the answer."""
 
+    vendor: ClassVar[str]
     service: ClassVar[str]
     key_setting: ClassVar[str]
     dimensions: ClassVar[Mapping[str, int]]
@@ -61,7 +62,7 @@ class RemoteEmbedder:
 
     @property
     def name(self) -> str:
-        return f"{type(self).__module__.rpartition('.')[2]}/{self._model}"
+        return f"{self.vendor}/{self._model}"
 
     @property
     def dimension(self) -> int:

@@ -163,10 +163,9 @@ class EdgeIndex:
         await self._run(lambda: self._open_shard.info())
 
     async def close(self) -> None:
-        if self._lock is None:
-            return
         try:
-            await self._run(self._close)
+            if self._lock is not None:
+                await self._run(self._close)
         finally:
             self._thread.shutdown(wait=False)
 

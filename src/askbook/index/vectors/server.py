@@ -54,7 +54,12 @@ class ServerIndex:
         cls, url: str, api_key: str | None, collection: str, dimension: int, deadlines: Deadlines | None = None
     ) -> ServerIndex:
         """`dimension` 0: keywords only, whatever vectors the collection holds."""
-        from qdrant_client import AsyncQdrantClient
+        try:
+            from qdrant_client import AsyncQdrantClient
+        except ImportError as error:
+            raise IndexUnavailable(
+                "QDRANT_URL is set, and the Qdrant client is not installed", "Run `pip install 'askbook[server]'`."
+            ) from error
 
         # The version check would be a blocking request, and the deadlines are kept here.
         client = AsyncQdrantClient(url=url, api_key=api_key, timeout=600, check_compatibility=False)

@@ -15,7 +15,7 @@ env: $(STAMP)  ## make .venv with the pinned set, and nothing else
 $(STAMP): requirements.lock pyproject.toml
 	$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "askbook needs Python 3.11 or newer: make PY=python3.11 …")'
 	test -x $(BIN)/python || $(PY) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer.main
-from click import Command, Context, Group, Option, Parameter
 from pydantic_core import PydanticUndefined
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from askbook.cli.main import app
 from askbook.settings import Settings
@@ -44,21 +45,21 @@ def _settings_page() -> str:
 
 def _cli_page() -> str:
     root = typer.main.get_command(app)
-    assert isinstance(root, Group)
-    context = Context(root, info_name="askbook")
+    assert isinstance(root, TyperGroup)
     parts = ["# Commands", "", "<!-- Made by `make docs`. -->", ""]
     for name, command in root.commands.items():
-        parts += [f"## askbook {name}", "", command.help or "", "", *_parameters(command, context), ""]
+        assert isinstance(command, TyperCommand)
+        parts += [f"## askbook {name}", "", command.help or "", "", *_parameters(command), ""]
     return "\n".join(parts)
 
 
-def _parameters(command: Command, context: Context) -> list[str]:
+def _parameters(command: TyperCommand) -> list[str]:
     rows = [_parameter(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
     return ["| | |", "|---|---|", *rows] if rows else []
 
 
-def _parameter(parameter: Parameter) -> str:
-    names = " ".join(parameter.opts) if isinstance(parameter, Option) else (parameter.name or "").upper()
+def _parameter(parameter: Any) -> str:
+    names = " ".join(parameter.opts) if isinstance(parameter, TyperOption) else (parameter.name or "").upper()
     return f"| `{names}` | {getattr(parameter, 'help', '') or ''} |"
 
 

@@ -143,7 +143,7 @@ def test_what_is_no_front_matter_stays_text(tmp_path: Path) -> None:
         ("[facets.robot]\nvalues = ['a']\ndefault = 'b'", "facets.robot.default"),
         ("[facets.layer]\nvalues = [1]", "facets.layer.values"),
         ("base_url = 'ftp:x'", "base_url"),
-        ("title = ", "line 1"),
+        ("title = \nbook_id = 'x'", "line 1"),
     ],
 )
 def test_a_wrong_askbook_toml_says_which_key_and_what_to_do(tmp_path: Path, toml: str, names: str) -> None:

@@ -18,7 +18,7 @@ MAX_NUMBER = 9999
 _Loader: type = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*$\n?", re.MULTILINE)
-_KEY_LINE = re.compile(r"^([A-Za-z_][\w-]*)[ \t]*:")
+_KEY_LINE = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:")
 _PLAIN_LINE = re.compile(
     r"^(?P<key>[A-Za-z_][\w-]*)[ \t]*:[ \t]++(?:\"(?P<quoted>[^\"\\\n]+)\"|(?P<plain>[\w/.][^\n:#]*+))[ \t]*$",
     re.MULTILINE,

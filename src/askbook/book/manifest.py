@@ -134,12 +134,12 @@ def _read_facet(name: str, body: object) -> Facet:
     usual = EVERY_LESSON.get(name, Facet(name, (name,)))
     keys = tuple(str(key) for key in _list_of(body, "keys", (str,), where)) or usual.keys
     values = tuple(_list_of(body, "values", (str, int), where)) or usual.values
-    default = body.get("default", usual.default)
+    _refuse_other_types(name, values, where)
+    default = body.get("default", usual.default if usual.default in values or not values else values[0])
     if default is not None and (isinstance(default, bool) or not isinstance(default, str | int)):
         raise _wrong(where + "default", default, "a text or a number")
     if default is not None and values and default not in values:
         raise _wrong(where + "default", default, "one of " + ", ".join(map(str, values)))
-    _refuse_other_types(name, values, where)
     return Facet(name, keys, values, default)
 
 

@@ -1,0 +1,132 @@
+"""Markdown that nobody wrote: generated, hostile, and enormous."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from book_checks import check_chain, check_coverage, check_fences, check_limits, check_pieces
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from shelf import read_all, split, write_book
+
+from askbook.book.chunker import split_lesson
+
+WORDS = st.sampled_from(
+    [
+        "robot",
+        "`x`",
+        "**bold**",
+        "naïve",
+        "机器人。",
+        "<b>t</b>",
+        "a|b",
+        "[l](u)",
+        "{{x}}",
+        "1.",
+        "#",
+        "~~~s",
+        "``",
+        "\\",
+        "é\u0301",
+        "x" * 60,
+    ]
+)
+SENTENCE = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
+PROSE = st.lists(SENTENCE, min_size=1, max_size=12).map(". ".join)
+HEADING = st.tuples(st.integers(1, 6), SENTENCE).map(lambda pair: f"{'#' * pair[0]} {pair[1]}")
+SETEXT = st.tuples(SENTENCE, st.sampled_from(["===", "---"])).map("\n".join)
+CODE_LINE = st.sampled_from(
+    ["## no heading", "x = 1", "", "    indented", "| a | b |", "<!-- c -->", "- item", "y " * 40, "`", "> q"]
+)
+FENCE = st.builds(
+    lambda mark, info, lines, closed: "\n".join([mark + info, *lines, *([mark] if closed else [])]),
+    st.sampled_from(["```", "~~~", "````", "   ```"]),
+    st.sampled_from(["", "py", "js title=x"]),
+    st.lists(CODE_LINE, max_size=60),
+    st.sampled_from([True, True, True, False]),
+)
+TABLE = st.lists(st.tuples(SENTENCE, SENTENCE), max_size=40).map(
+    lambda rows: "\n".join(
+        ["| a | b |", "|---|:-:|", *(f"| {left} | {right} |".replace("\\", "") for left, right in rows)]
+    )
+)
+LIST = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["-", "1.", "*"]), PROSE), min_size=1, max_size=15).map(
+    lambda items: "\n".join(f"{'  ' * depth}{mark} {text}" for depth, mark, text in items)
+)
+NESTED = st.tuples(st.sampled_from(["> ", "  ", "    ", "- "]), st.one_of(FENCE, TABLE, PROSE)).map(
+    lambda pair: "\n".join(pair[0] + line for line in pair[1].split("\n"))
+)
+HTML = st.sampled_from(
+    [
+        "<div>\ntext\n</div>",
+        "<details><summary>s</summary>\n\ninside\n\n</details>",
+        "<pre>\n```\n</pre>",
+        "<!-- c -->",
+        "<!-- open",
+        "a <!-- c --> b",
+    ]
+)
+BLOCK = st.one_of(PROSE, HEADING, SETEXT, FENCE, TABLE, LIST, NESTED, HTML, st.text(max_size=200))
+MARKDOWN = st.tuples(st.lists(BLOCK, max_size=20), st.sampled_from(["\n\n", "\n", "\r\n\r\n"])).map(
+    lambda pair: pair[1].join(pair[0])
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(MARKDOWN)
+def test_any_markdown(tmp_path: Path, text: str) -> None:
+    lesson, chunks = split(tmp_path, text.encode("utf-8", "replace").decode())
+    check_pieces(lesson, chunks)
+    check_coverage(lesson, chunks)
+    check_chain(chunks)
+    for chunk in chunks:
+        check_limits(chunk)
+        check_fences(chunk.text)
+    assert split_lesson(lesson) == chunks
+
+
+HOSTILE = {
+    "a line of 2 MB": "word " * 400_000,
+    "a run of 2 MB": "x" * 2_000_000,
+    "spaces": "a" + " " * 2_000_000 + "b",
+    "blank lines": "a" + "\n" * 2_000_000 + "b",
+    "1,000 quotes": ">" * 1000 + " deep\n",
+    "1,000 lists": "".join("  " * depth + "- a\n" for depth in range(1000)),
+    "open brackets": "[" * 100_000,
+    "open backticks": "`" * 100_000,
+    "backticks of every length": " ".join("`" * (n % 300 + 1) for n in range(5000)),
+    "open tags": "<a {" * 100_000,
+    "open comments": "<!-- " * 50_000 + "{/* " * 50_000,
+    "open fence": "```\n" + "code line\n" * 50_000,
+    "fence with a huge info": "```" + "x" * 500_000 + "\ncode\n",
+    "short lines": "a\n\n" * 200_000,
+    "headings": "# a\n" * 100_000,
+    "a wide table": "|" + "a|" * 20_000 + "\n|" + "-|" * 20_000 + "\n" + "|x" * 20_000,
+    "imports that are none": "import a\n" * 50_000,
+    "exports without an end": "export const a = {\n" * 20_000 + "\n\ntext",
+    "nested fences": "".join("> " * (n % 30) + "```\n" for n in range(10_000)),
+}
+
+
+@pytest.mark.parametrize("extension", ["md", "mdx"])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_markdown_is_cut_in_time(tmp_path: Path, kind: str, extension: str) -> None:
+    """At most two seconds of work for a megabyte (one second where there is less)."""
+    text = HOSTILE[kind]
+    name = f"m/01-a.{extension}"
+    lesson = read_all(write_book(tmp_path, {name: text}))[0][name]
+    started = time.process_time()
+    chunks = split_lesson(lesson)
+    assert time.process_time() - started < max(1.0, 2.0 * len(text) / 1_000_000)
+
+    check_chain(chunks)
+    for chunk in chunks:
+        check_limits(chunk)
+    for chunk in chunks[:50]:
+        check_fences(chunk.text)
+    if extension == "md":
+        check_coverage(lesson, chunks)

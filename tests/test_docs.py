@@ -1,0 +1,77 @@
+"""The docs say what the code does: generated pages are fresh, README commands run, the Makefile is documented."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from askbook.settings import setting_names
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("build", ROOT / "docs" / "build.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", ["settings.md", "cli.md"])
+def test_generated_pages_are_fresh(page: str) -> None:
+    assert (ROOT / "docs" / page).read_text(encoding="utf-8") == _builder().build_page(page), "run `make docs`"
+
+
+def test_every_setting_is_documented() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in page and what for name, what in setting_names().items())
+
+
+def test_readme_commands_run(tmp_path: Path) -> None:
+    """Every `.venv/bin/askbook` line of the README, on a small folder."""
+    folder = tmp_path / "your" / "folder"
+    folder.mkdir(parents=True)
+    (folder / "a.md").write_text("# Your words\n\nA tf2 buffer keeps transforms for ten seconds.\n")
+    commands = re.findall(r"^(?:\$ )?\.venv/bin/askbook (.+?)(?: {2,}#.*)?$", README, re.MULTILINE)
+    assert {command.split()[0] for command in commands} == {"ingest", "search", "verify", "doctor"}
+    askbook = f'{sys.executable} -c "from askbook.cli.main import run; run()"'
+    commands.sort(key=lambda command: not command.startswith("ingest"))
+    for command in commands:
+        done = subprocess.run(
+            f"{askbook} {command}",
+            shell=True,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=os.environ | {"ASKBOOK_HOME": str(tmp_path / "home")},
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
+def test_readme_paths_exist() -> None:
+    paths = re.findall(r"`(src/[^`]+)`", README) + re.findall(r"\]\(((?!http)[^)#]+)\)", README)
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_every_make_target_says_what_it_does() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+    assert phony
+    for target in phony[1].split():
+        assert re.search(rf"^{target}:.*## \w", makefile, re.MULTILINE), target
+
+
+def test_the_tree_names_no_registry() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "--hash=sha256:" in lock
+    assert not re.search(r"https?://|index-url|find-links", lock)

@@ -11,6 +11,8 @@ SearchMode = Literal["hybrid", "dense", "keyword"]
 IngestMode = Literal["incremental", "full", "recreate"]
 JobStatus = Literal["queued", "running", "completed", "failed"]
 FacetValue = str | int
+ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
+RefusalReason = Literal["not_in_book", "ambiguous", "unverified", "index_empty", "provider_down"]
 
 # The seeds' own facets: every chunk has them as fields, whatever a book declares.
 PERSONAL = ("hardware_tier", "proficiency_level", "layer")
@@ -181,6 +183,32 @@ class SearchOutcome:
     """How many different chunks matched before the list was cut to `limit`."""
     embedding_ms: float
     retrieval_ms: float
+
+
+# --- confidence -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """Seed 004's metrics over the calibrated relevance of the passages."""
+
+    average_similarity: float
+    min_similarity: float
+    max_similarity: float
+    num_chunks: int
+    chunk_diversity: float
+    confidence_level: ConfidenceLevel
+    should_answer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The book does not say. `nearest` is the closest it has; `advice` says what would help."""
+
+    reason: RefusalReason
+    text: str
+    nearest: tuple[Passage, ...]
+    advice: str
 
 
 # --- ingestion ------------------------------------------------------------------------------------

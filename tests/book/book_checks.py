@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from askbook.domain import Chunk, Lesson
 
-MARKDOWN = MarkdownIt("commonmark").enable("table")
+MARKDOWN = MarkdownIt("commonmark").enable("table").disable("inline")
 HTML_COMMENTS = re.compile(r"(?:\s*<!--.*?-->\s*)+", re.DOTALL)
 MDX_SYNTAX = re.compile(
     r"(?:\s*(?:<!--.*?-->|\{\s*/\*.*?\*/\s*\}|</?[A-Za-z][^<]*?>|</?>|<[A-Z]\w*\b.*?/?>|(?:import|export)\b.*?(?=\n|$))\s*)+",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from askbook.book.chunker import split_lesson
@@ -12,7 +13,7 @@ REPOSITORY = Path(__file__).parents[2]
 SHARED = REPOSITORY.parent / "shared"
 
 
-def write_book(folder: Path, files: dict[str, str | bytes]) -> Path:
+def write_book(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

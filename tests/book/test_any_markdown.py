@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from book_checks import check_chain, check_coverage, check_fences, check_limits, check_pieces
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from shelf import read_all, split, write_book
 
@@ -75,7 +75,10 @@ MARKDOWN = st.tuples(st.lists(BLOCK, max_size=20), st.sampled_from(["\n\n", "\n"
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=150,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(MARKDOWN)
 def test_any_markdown(tmp_path: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_a_heading_goes_with_what_follows_it(tmp_path: Path) -> None:
 def test_neighbours_in_a_section_overlap_by_whole_sentences(tmp_path: Path) -> None:
     lesson, chunks = split(tmp_path, f"## One\n\n{words(1500)}\n\n## Two\n\n{words(200, 'arm')}")
     check_lesson(lesson, chunks)
-    for left, right in zip(chunks[:-2], chunks[1:-1], strict=True):
+    for left, right in pairwise(chunks[:-1]):
         shared = lesson.text[right.start : left.end]
         assert shared.startswith("The robot") and shared.endswith("waits.")
         assert 20 <= len(shared.split()) <= 60

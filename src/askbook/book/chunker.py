@@ -8,9 +8,9 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
-from askbook.book.sections import Block, Section, Source, parse_blocks, split_sections
+from askbook.book.sections import Block, Section, Source, fence_prefix, open_fences, parse_blocks, split_sections
 from askbook.domain import Chunk, Lesson, Piece
 
 CHUNKER_VERSION = 1
@@ -148,7 +148,7 @@ def _part(source: Source, unit: Unit, span: Span) -> Unit:
 def _split_fence(source: Source, unit: Unit) -> Iterator[Unit]:
     """At lines, the fence re-opened and closed around each part."""
     block = unit.block
-    prefix = source.fence_prefix(block)[unit.dedent :]
+    prefix = fence_prefix(source.first_line_of(block), block.mark)[unit.dedent :]
     reopen, close = f"{prefix}{block.mark}{block.info}\n", f"\n{prefix}{block.mark}"
     first, end = block.first + 1, block.end - (1 if block.closed else 0)
     room = TARGET - measure(reopen + close).tokens
@@ -317,12 +317,7 @@ class _Rendered:
 def _render(source: Source, draft: list[Unit]) -> _Rendered:
     parts: list[Span | str] = []
     headers: set[int] = set()
-    if draft[0].block.kind == "code":
-        # The text is stripped, so its first line loses its indent: the others must lose it too.
-        draft = [
-            replace(draft[0], dedent=_common_indent(source.text[draft[0].start : draft[0].end]), part=True),
-            *draft[1:],
-        ]
+    draft = _outdented(source, draft)
     for number, unit in enumerate(draft):
         before = draft[number - 1] if number else None
         goes_on = before is not None and before.part and unit.part and before.block is unit.block
@@ -340,6 +335,16 @@ def _render(source: Source, draft: list[Unit]) -> _Rendered:
     parts += [draft[-1].after] if draft[-1].after else []
     suspect = source.mdx or any(unit.part for unit in draft)
     return _assemble(source.text, parts, headers, suspect)
+
+
+def _outdented(source: Source, draft: list[Unit]) -> list[Unit]:
+    """A chunk begins without white space; what is indented with its first line moves left with it."""
+    if draft[0].before or draft[0].header:
+        return draft
+    indents = [len(line) - len(line.lstrip(" \t")) for line in (source.text[unit.start : unit.end] for unit in draft)]
+    together = list(takewhile(bool, indents))
+    moved = [replace(unit, dedent=max(unit.dedent, indents[0]), part=True) for unit in draft[: len(together)]]
+    return moved + draft[len(together) :]
 
 
 def _gap(source: Source, start: int, end: int, verbatim: bool) -> list[Span | str]:
@@ -385,7 +390,8 @@ def _assemble(text: str, parts: list[Span | str], headers: set[int], suspect: bo
     pieces = [piece for piece in pieces if piece.length > 0]
     start = min(span[0] for span in hull)
     end = start + len(text[start : max(span[1] for span in hull)].rstrip())
-    return _Rendered(_close_fence(whole) if suspect else whole, tuple(pieces), start, end)
+    whole, pieces = _close_fences(whole, pieces) if suspect else (whole, pieces)
+    return _Rendered(whole, tuple(pieces), start, end)
 
 
 def _add_piece(pieces: list[Piece], piece: Piece) -> None:
@@ -396,15 +402,28 @@ def _add_piece(pieces: list[Piece], piece: Piece) -> None:
         pieces.append(piece)
 
 
-def _close_fence(text: str) -> str:
-    """Cut out of its list or HTML, a line of backticks can open a listing that nothing closes."""
-    if "```" not in text and "~~~" not in text:
-        return text
-    blocks = parse_blocks(text.split("\n"))
-    while blocks and blocks[-1].children:
-        blocks = blocks[-1].children
-    last = blocks[-1] if blocks else None
-    return f"{text}\n{last.mark}" if last and last.kind == "fence" and not last.closed else text
+def _close_fences(text: str, pieces: list[Piece]) -> tuple[str, list[Piece]]:
+    """Cut out of its list or its HTML, a line of backticks can open a listing that nothing closes."""
+    for _ in range(3 if "```" in text or "~~~" in text else 0):
+        lines = text.split("\n")
+        still_open = list(open_fences(parse_blocks(lines)))
+        if not still_open:
+            break
+        for block in reversed(still_open):
+            above = "\n".join(lines[: block.end]).rstrip()
+            opening = lines[block.first]
+            closing = f"\n{fence_prefix(opening, block.mark)}{block.mark}"
+            text = above + closing + text[len(above) :]
+            pieces = [moved for piece in pieces for moved in _make_room(piece, len(above), len(closing))]
+    return text, pieces
+
+
+def _make_room(piece: Piece, at: int, length: int) -> Iterator[Piece]:
+    kept = min(max(0, at - piece.text_at), piece.length)
+    if kept:
+        yield replace(piece, length=kept)
+    if kept < piece.length:
+        yield Piece(piece.text_at + kept + length, piece.source_at + kept, piece.length - kept)
 
 
 def _build(lesson: Lesson, source: Source, rendered: _Rendered, section: Section) -> Chunk:

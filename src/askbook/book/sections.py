@@ -101,7 +101,7 @@ class Source:
         if comments or padding:
             self.hidden = sorted([*self.hidden, *comments, *padding], key=lambda hidden: hidden.start)
             self._hidden_starts = [hidden.start for hidden in self.hidden]
-        self._note_open_fences(self.blocks)
+        self._note_open_fences()
         self._closer_places = sorted(self.closers)
 
     def span(self, first: int, end: int) -> tuple[int, int]:
@@ -200,16 +200,25 @@ class Source:
             for run in _PADDING.finditer(self.text, start, end):
                 yield Hidden(run.start() + 1, run.end())
 
-    def _note_open_fences(self, blocks: list[Block]) -> None:
-        for block in blocks:
-            self._note_open_fences(block.children)
-            if block.kind == "fence" and not block.closed:
-                self.closers[self.span(block.first, block.end)[1]] = f"\n{self.fence_prefix(block)}{block.mark}"
+    def _note_open_fences(self) -> None:
+        for block in open_fences(self.blocks):
+            prefix = fence_prefix(self.first_line_of(block), block.mark)
+            self.closers[self.span(block.first, block.end)[1]] = f"\n{prefix}{block.mark}"
 
-    def fence_prefix(self, block: Block) -> str:
-        """What stands before a fence on its line, as its next lines have it: a list marker becomes spaces."""
-        line = self.text[self.starts[block.first] : self.starts[block.first] + MAX_LINE]
-        return re.sub(r"[^>\s]", " ", line[: max(0, line.find(block.mark))])
+    def first_line_of(self, block: Block) -> str:
+        return self.text[self.starts[block.first] : self.starts[block.first] + MAX_LINE]
+
+
+def open_fences(blocks: list[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield from open_fences(block.children)
+        if block.kind == "fence" and not block.closed:
+            yield block
+
+
+def fence_prefix(opening: str, mark: str) -> str:
+    """What stands before a fence on its line, as its next lines have it: a list marker becomes spaces."""
+    return re.sub(r"[^>\s]", " ", opening[: max(0, opening.find(mark))])
 
 
 def _line_starts(text: str) -> array[int]:

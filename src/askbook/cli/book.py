@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import BaseModel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from askbook.api.schemas import IngestionJob
+from askbook.api.schemas import IngestionJob, SearchResponse
 from askbook.book.reader import read_book, read_lessons
-from askbook.cli.render import err, out, print_json, show_finished, show_passages, show_problems
+from askbook.cli.render import err, out, print_json, show_finished, show_outcome, show_problems
 from askbook.cli.running import run_async
 from askbook.domain import Book, Filters, IngestMode, Job
 from askbook.errors import BookError, InputError
@@ -57,6 +58,7 @@ def ingest(
 
 def demo(
     folder: Annotated[Path | None, typer.Argument(help="A folder of your own in place of the demo book.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the SearchResponse as JSON.")] = False,
 ) -> None:
     """Ingest the bundled book on robotics (or a folder of your own) and search it."""
     source = folder or Path(str(files("askbook") / "demo" / DEMO))
@@ -66,8 +68,13 @@ def demo(
         async with open_askbook(load_settings()) as askbook:
             with progress_bars() as watch:
                 job = await ingest_folder(askbook, source, found, "incremental", watch)
-            show_finished(job)
-            await _search_and_show(askbook, found, DEMO_QUESTION if folder is None else found.title)
+            if not as_json or job.status == "failed":
+                show_finished(job)
+            question = DEMO_QUESTION if folder is None else found.title
+            outcome = await askbook.searcher.search(question, Filters(found.book_id), limit=3)
+            if as_json:
+                return print_json(SearchResponse.from_outcome(outcome))
+            show_outcome(outcome)
             if sys.stdin.isatty():
                 await _search_on(askbook, found)
         out.print(f'\nGo on with: askbook search --book {found.book_id} "your words"')
@@ -75,8 +82,18 @@ def demo(
     run_async(show())
 
 
+class Start(BaseModel):
+    """What `askbook init` made of a folder."""
+
+    file: str
+    book_id: str
+    lessons: int
+    modules: dict[str, str]
+
+
 def init(
     folder: Annotated[Path, typer.Argument(help="Folder of Markdown or MDX files.")] = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Write an askbook.toml that says what askbook makes of a folder, for you to change."""
     target = folder / "askbook.toml"
@@ -90,6 +107,8 @@ def init(
         target.write_text(_to_toml(book, modules), encoding="utf-8")
     except OSError as error:
         raise BookError(f"{target} cannot be written: {error.strerror}", "Check the folder's permissions.") from error
+    if as_json:
+        return print_json(Start(file=str(target), book_id=book.book_id, lessons=len(lessons), modules=modules))
     out.print(f"{target}: {len(lessons)} lessons in {len(set(modules.values())) or 1} modules.")
     out.print(f"Change what is not right, then: askbook ingest {folder}")
 
@@ -137,17 +156,11 @@ def progress_bars() -> Iterator[Watcher]:
         yield watch
 
 
-async def _search_and_show(askbook: Askbook, book: Book, text: str) -> None:
-    out.print(f'\n[bold]askbook search[/] "{text}"')
-    outcome = await askbook.searcher.search(text, Filters(book_id=book.book_id), limit=3)
-    show_passages(outcome.passages, text)
-
-
 async def _search_on(askbook: Askbook, book: Book) -> None:
     out.print("\nSearch for something else; an empty line ends.")
     while text := (await asyncio.to_thread(_prompt)).strip():
         try:
-            await _search_and_show(askbook, book, text)
+            show_outcome(await askbook.searcher.search(text, Filters(book.book_id), limit=3))
         except InputError as error:
             err.print(error.message)
 

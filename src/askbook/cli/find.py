@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from askbook.api.schemas import SearchResponse
-from askbook.cli.render import err, out, print_json, show_passages
+from askbook.cli.render import err, print_json, show_outcome
 from askbook.cli.running import run_async
 from askbook.domain import BookRecord, FacetValue, Filters, SearchOutcome
 from askbook.errors import InputError, NotFound
@@ -66,10 +66,8 @@ def search(
     outcome = run_async(find())
     if as_json:
         print_json(SearchResponse.from_outcome(outcome))
-    elif outcome.passages:
-        show_passages(outcome.passages, text)
     else:
-        out.print(f"Nothing in {outcome.filters.book_id} fits. Try other words, or fewer filters.")
+        show_outcome(outcome)
 
 
 async def choose_book(ledger: Ledger, book_id: str | None) -> BookRecord:

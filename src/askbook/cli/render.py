@@ -12,13 +12,15 @@ from rich.console import Console
 from rich.text import Text
 
 from askbook.api.problems import to_problem
-from askbook.domain import Job, Passage, Problem
+from askbook.domain import Job, Problem, SearchOutcome
 from askbook.errors import AskbookError, JobFailed
 from askbook.index.keywords import split_terms
 
 # A pipe gets whole lines; only a terminal has a width to wrap at.
-out = Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 200)
-err = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+out = Console(
+    highlight=False, markup=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 200
+)
+err = Console(stderr=True, highlight=False, markup=False, soft_wrap=not sys.stderr.isatty())
 
 SNIPPET_CHARACTERS = 420
 PROBLEMS_SHOWN = 10
@@ -47,9 +49,11 @@ def clean(text: str) -> str:
     )
 
 
-def show_passages(passages: Sequence[Passage], query: str) -> None:
-    wanted = set(split_terms(query))
-    for passage in passages:
+def show_outcome(outcome: SearchOutcome) -> None:
+    wanted = set(split_terms(outcome.query))
+    if not outcome.passages:
+        out.print(f"Nothing in {outcome.filters.book_id} fits. Try other words, or fewer filters.")
+    for passage in outcome.passages:
         chunk = passage.chunk
         out.print()
         out.print(Text.assemble((f"{passage.rank}. ", "bold"), (clean(" › ".join(chunk.heading_path)), "bold cyan")))

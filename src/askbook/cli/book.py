@@ -19,7 +19,7 @@ from askbook.api.schemas import IngestionJob, SearchResponse
 from askbook.book.reader import read_book, read_lessons
 from askbook.cli.render import err, out, print_json, show_finished, show_outcome, show_problems
 from askbook.cli.running import run_async
-from askbook.domain import Book, Filters, IngestMode, Job
+from askbook.domain import QUERY_MAX, Book, Filters, IngestMode, Job
 from askbook.errors import BookError, InputError
 from askbook.ingest.pipeline import Step, Tally
 from askbook.ingest.worker import Watcher
@@ -70,7 +70,7 @@ def demo(
                 job = await ingest_folder(askbook, source, found, "incremental", watch)
             if not as_json or job.status == "failed":
                 show_finished(job)
-            question = DEMO_QUESTION if folder is None else found.title
+            question = DEMO_QUESTION if folder is None else f"What is {found.title} about?"[:QUERY_MAX]
             outcome = await askbook.searcher.search(question, Filters(found.book_id), limit=3)
             if as_json:
                 return print_json(SearchResponse.from_outcome(outcome))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from askbook import __version__
-from askbook.cli import book, care, find
+from askbook.cli import book, care, find, measure
 from askbook.cli.render import say_error
 from askbook.errors import AskbookError
 
@@ -29,6 +29,7 @@ app.command()(find.search)
 app.command()(care.jobs)
 app.command()(care.verify)
 app.command()(care.doctor)
+app.command("eval")(measure.evaluate)
 
 
 def _show_version(wanted: bool) -> None:

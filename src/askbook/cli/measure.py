@@ -1,0 +1,160 @@
+"""`askbook eval`: ask known questions, and tell how often the right page was found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from askbook.cli.book import progress_bars
+from askbook.cli.find import choose_book
+from askbook.cli.render import clean, err, out
+from askbook.cli.running import run_async
+from askbook.errors import InputError
+from askbook.evals.figures import Changes, Figures, SetFigures, build_figures
+from askbook.evals.measures import Retrieval
+from askbook.evals.report import load_last_run, to_json, write_junit, write_report
+from askbook.evals.run import ASKBOOK, SetRun, Tick, ask_set, ingest_set, set_home, settings_of_set
+from askbook.evals.sets import check_lessons, load_questions, load_set
+from askbook.settings import Settings, load_settings
+from askbook.wiring import open_askbook
+
+CHANGES_SHOWN = 10
+
+
+def evaluate(
+    targets: Annotated[
+        list[Path], typer.Argument(metavar="TARGET…", help="A questions.yaml for your own book, or folders of sets.")
+    ],
+    book: Annotated[
+        str | None, typer.Option(help="The book that a questions.yaml asks; needed when there are several.")
+    ] = None,
+    out_folder: Annotated[
+        Path, typer.Option("--out", help="Folder for figures.json, run.jsonl and report.html.")
+    ] = Path("askbook-eval"),
+    junit: Annotated[Path | None, typer.Option(help="Write a JUnit file, a test case for each question.")] = None,
+    fail_under: Annotated[
+        float, typer.Option(help="Exit 1 when the share found among the first five (hit@5) is lower.", min=0, max=1)
+    ] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Ask known questions, and measure how well the book answers them: a table, a report, a check for CI."""
+    settings = load_settings()
+    runs = [run_async(_measure(settings, target, book)) for target in targets]
+    figures = build_figures(runs, load_last_run(out_folder))
+    write_report(out_folder, figures, runs)
+    if junit is not None:
+        write_junit(junit, runs)
+    if as_json:
+        sys.stdout.write(to_json(figures))
+    else:
+        _show(figures, out_folder)
+    below = [one for one in figures.sets if one.hit5 is not None and one.hit5 < fail_under]
+    for one in below:
+        err.print(Text(clean(f"{one.name}: hit@5 is {one.hit5:.3f}, below {fail_under:g}"), style="bold red"))
+    raise typer.Exit(bool(below))
+
+
+async def _measure(settings: Settings, target: Path, book: str | None) -> SetRun:
+    if target.is_dir():
+        return await _measure_set(settings, target)
+    if target.suffix.lower() in (".yaml", ".yml"):
+        return await _measure_questions(settings, target, book)
+    raise InputError(f"{target} is neither a folder nor a .yaml file", "Give a questions.yaml or a set's folder.")
+
+
+async def _measure_set(settings: Settings, folder: Path) -> SetRun:
+    eval_set = load_set(folder, set_home(settings, folder.resolve().name))
+    async with open_askbook(settings_of_set(settings, eval_set.name)) as askbook:
+        _say(askbook.notices)
+        with progress_bars() as watch:
+            await ingest_set(askbook, eval_set, watch)
+        with _question_bar(eval_set.name) as tick:
+            return await ask_set(askbook, eval_set, eval_set.name, tick)
+
+
+async def _measure_questions(settings: Settings, path: Path, book: str | None) -> SetRun:
+    eval_set = load_questions(path)
+    async with open_askbook(settings) as askbook:
+        _say(askbook.notices)
+        record = await choose_book(askbook.ledger, book)
+        check_lessons(eval_set, await askbook.ledger.load_records(record.book_id))
+        with _question_bar(eval_set.name) as tick:
+            return await ask_set(askbook, eval_set, record.book_id, tick)
+
+
+def _say(notices: Sequence[str]) -> None:
+    for notice in notices:
+        err.print(notice)
+
+
+@contextmanager
+def _question_bar(name: str) -> Iterator[Tick]:
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+    # Seldom drawn: the process's CPU is being measured.
+    with Progress(*columns, console=err, transient=True, refresh_per_second=1) as progress:
+        task = progress.add_task(clean(name), total=None)
+
+        def tick(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield tick
+
+
+# --- what the terminal shows
+
+
+def _show(figures: Figures, folder: Path) -> None:
+    out.print(_to_table(figures))
+    _show_changes(figures.changes)
+    out.print(Text(f"The report: {folder / 'report.html'}"))
+
+
+def _to_table(figures: Figures) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("set", "system"):
+        table.add_column(name)
+    for name in ("n", "hit@1", "hit@5", "MRR@10", "nDCG@10", "AUC", "p50 ms", "p95 ms", "CPU p95"):
+        table.add_column(name, justify="right")
+    for one in figures.sets:
+        _add_rows(table, one.name, one.retrieval, _own_columns(one))
+        if one.follow_ups:
+            _add_rows(table, "  follow-ups", one.follow_ups, ())
+        if one.context_dependent:
+            _add_rows(table, "  in context", one.context_dependent, ())
+    if sum(bool(one.retrieval) for one in figures.sets) > 1:
+        _add_rows(table, "mean", figures.mean, ())
+    return table
+
+
+def _add_rows(table: Table, name: str, by_system: Mapping[str, Retrieval], own: Sequence[str]) -> None:
+    for system, one in by_system.items():
+        ours = system == ASKBOOK
+        values = (f"{value:.3f}" for value in (one.hit1, one.hit5, one.mrr10, one.ndcg10))
+        cells = (clean(name) if ours else "", system, str(one.n), *values, *(own if ours else ()))
+        table.add_row(*map(Text, cells), style="bold" if ours else "dim")
+
+
+def _own_columns(one: SetFigures) -> tuple[str, ...]:
+    auc = f"{one.trust.auc['all']:.3f}" if "all" in one.trust.auc else ""
+    if one.latency is None:
+        return (auc,)
+    times = (one.latency.wall_p50_ms, one.latency.wall_p95_ms, one.latency.cpu_p95_ms)
+    return (auc, *(f"{time:.0f}" for time in times))
+
+
+def _show_changes(changes: Changes) -> None:
+    if not changes.compared:
+        return
+    right, wrong = changes.became_right, changes.became_wrong
+    out.print(f"Since the last run: {len(right)} became right, {len(wrong)} became wrong, of {changes.compared}.")
+    for sign, keys in (("+", right), ("-", wrong)):
+        for where, name in keys[:CHANGES_SHOWN]:
+            out.print(Text(clean(f"  {sign} {where}: {name}")))

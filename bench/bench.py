@@ -16,9 +16,9 @@ import time
 from importlib.resources import files
 from pathlib import Path
 
-from askbook.book.reader import read_book
 from search_bench import measure_search, show_search
 
+from askbook.book.reader import read_book
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
 

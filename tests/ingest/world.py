@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from askbook.book.reader import read_book
 
+from askbook.book.reader import read_book
 from askbook.domain import Chunk, IngestMode, Job
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.ingest.worker import Watcher, watch_nothing

@@ -219,3 +219,12 @@ def test_help_lists_every_command(askbook: Run) -> None:
         assert command in helped
         assert "--help" in askbook(command, "--help").stdout
     assert askbook("--version").stdout.startswith("askbook ")
+
+
+def test_settings_come_from_the_askbook_toml_of_the_working_folder(askbook: Run, book: Path, tmp_path: Path) -> None:
+    (tmp_path / "askbook.toml").write_text('[settings]\naskbook_embedder = "none"\n')
+    assert "keywords only" in askbook("ingest", book).stderr
+    assert "keywords only" not in askbook("ingest", book, ASKBOOK_EMBEDDER="local").stderr
+    (tmp_path / "askbook.toml").write_text('[settings]\ncolour = "red"\n')
+    told = askbook("ingest", book)
+    assert (told.returncode, "'colour'" in told.stderr) == (1, True)

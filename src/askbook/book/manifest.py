@@ -11,7 +11,7 @@ from askbook.domain import Book, Facet, FacetValue
 from askbook.errors import BookError
 
 FILE = "askbook.toml"
-KEYS = ("book_id", "title", "base_url", "modules", "facets", "ignore")
+KEYS = ("book_id", "title", "base_url", "modules", "facets", "ignore", "settings")
 FACET_KEYS = ("keys", "values", "default")
 
 # Every lesson has these three, declared or not: the seeds' payload does.

@@ -196,7 +196,8 @@ class Source:
     def _padding(self, block: Block) -> Iterator[Hidden]:
         """The spaces that line up the columns of a large table: kept, they would leave no room for its rows."""
         start, end = self.span(block.first, block.end)
-        if end - start > LARGE_TABLE and "<" not in self.text[start:end]:
+        has_hidden = "<!--" in self.text[start:end] or list(self._unhidden(start, end)) != [(start, end)]
+        if end - start > LARGE_TABLE and not has_hidden:
             for run in _PADDING.finditer(self.text, start, end):
                 yield Hidden(run.start() + 1, run.end())
 

@@ -140,16 +140,11 @@ def test_everything_else_in_a_body_is_text_too(tmp_path: Path) -> None:
         assert part in chunk.text
 
 
-def test_html_comments_are_not_shown_but_code_and_open_ones_are(tmp_path: Path) -> None:
-    body = "One <!-- gone --> two.\n\n<!--\ngone too\n\n## gone\n-->\n\nUse `<!-- kept -->`.\n\n```html\n<!-- kept too -->\n```\n\n    <!-- in code -->\n\nEnd <!-- never closed, kept"
+def test_html_comments_are_the_books_own_text(tmp_path: Path) -> None:
+    body = "One <!-- kept --> two.\n\n<!--\nkept too\n\n## no heading\n-->\n\nEnd <!-- never closed"
     lesson, chunks = split(tmp_path, body)
     check_lesson(lesson, chunks)
-    [chunk] = chunks
-    assert "gone" not in chunk.text
-    assert all(
-        part in chunk.text
-        for part in ("One  two.", "`<!-- kept -->`", "<!-- kept too -->", "<!-- in code -->", "never closed, kept")
-    )
+    assert [(chunk.text, chunk.section_title) for chunk in chunks] == [(body, None)]
 
 
 def test_mdx_leaves_its_prose_and_code(tmp_path: Path) -> None:

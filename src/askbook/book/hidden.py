@@ -1,4 +1,4 @@
-"""What a file holds but no reader sees: MDX imports, exports, tags and comments, and HTML comments."""
+"""What an MDX file holds but no reader sees: imports, exports, tags and comments."""
 
 from __future__ import annotations
 
@@ -52,24 +52,6 @@ class Hidden:
 
 def find_hidden_mdx(text: str, start: int) -> list[Hidden]:
     return [_whole_lines(text, hidden) for hidden in _join_neighbours(text, _scan_mdx(text, start))]
-
-
-def find_comments(text: str, start: int, end: int) -> list[Hidden]:
-    """Closed HTML comments outside inline code. An open one is text: what follows it must not be lost."""
-    found: list[Hidden] = []
-    code: _CodeSpans | None = None
-    at = start
-    while (begin := text.find("<!--", at, end)) >= 0:
-        close = text.find("-->", begin + 2, end)
-        if close < 0:
-            break
-        code = code or _CodeSpans(text, start, end)
-        if past_code := code.around(begin, at):
-            at = past_code
-            continue
-        at = close + 3
-        found.append(Hidden(begin, at))
-    return [_whole_lines(text, hidden) for hidden in _join_neighbours(text, found)]
 
 
 def blank_out(text: str, hidden: list[Hidden]) -> str:

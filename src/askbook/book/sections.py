@@ -14,7 +14,7 @@ from urllib.parse import quote
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from askbook.book.hidden import Hidden, blank_out, find_comments, find_hidden_mdx
+from askbook.book.hidden import Hidden, blank_out, find_hidden_mdx
 
 Kind = Literal["heading", "prose", "fence", "table", "list", "item", "quote", "code", "html", "rule", "plain"]
 
@@ -96,10 +96,9 @@ class Source:
         shown = blank_out(text, self.hidden) if self.hidden else text
         self.closers: dict[int, str] = {}
         self.blocks = self._filled(self._read_blocks(shown[body_start:]), self.first_line, len(self.starts))
-        comments = [] if mdx else [hidden for block in self.blocks for hidden in self._comments(block)]
         padding = [hidden for block in self.blocks if block.kind == "table" for hidden in self._padding(block)]
-        if comments or padding:
-            self.hidden = sorted([*self.hidden, *comments, *padding], key=lambda hidden: hidden.start)
+        if padding:
+            self.hidden = sorted([*self.hidden, *padding], key=lambda hidden: hidden.start)
             self._hidden_starts = [hidden.start for hidden in self.hidden]
         self._note_open_fences()
         self._closer_places = sorted(self.closers)
@@ -186,17 +185,10 @@ class Source:
         start, stop = self.span(first, end)
         return [Block("plain", first, end)] if stop > start else []
 
-    def _comments(self, block: Block) -> Iterator[Hidden]:
-        if block.children:
-            for child in block.children:
-                yield from self._comments(child)
-        elif block.kind not in ("fence", "code"):
-            yield from find_comments(self.text, *self.span(block.first, block.end))
-
     def _padding(self, block: Block) -> Iterator[Hidden]:
         """The spaces that line up the columns of a large table: kept, they would leave no room for its rows."""
         start, end = self.span(block.first, block.end)
-        has_hidden = "<!--" in self.text[start:end] or list(self._unhidden(start, end)) != [(start, end)]
+        has_hidden = list(self._unhidden(start, end)) != [(start, end)]
         if end - start > LARGE_TABLE and not has_hidden:
             for run in _PADDING.finditer(self.text, start, end):
                 yield Hidden(run.start() + 1, run.end())

@@ -1,10 +1,11 @@
 PY      ?= python3
 BIN     := .venv/bin
 BOOK    ?=
+SETS    ?= ../shared/evals
 STAMP   := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test check docs bench torture lock clean
+.PHONY: help env run test check docs bench eval torture lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +34,9 @@ check: env  ## lint, format and types
 
 bench: env  ## measure ingestion and search
 	$(BIN)/python bench/bench.py
+
+eval: env  ## measure search on every labelled set in ../shared/evals
+	@if test -d $(SETS); then $(BIN)/askbook eval $(SETS)/*/ --out .askbook/eval; else echo "skipped: $(SETS) is not there"; fi
 
 torture: env  ## the long form of the tests
 	$(BIN)/python -m pytest -q --torture

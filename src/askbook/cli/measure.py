@@ -99,7 +99,7 @@ def _say(notices: Sequence[str]) -> None:
 def _question_bar(name: str) -> Iterator[Tick]:
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
     # Seldom drawn: the process's CPU is being measured.
-    with Progress(*columns, console=err, transient=True, refresh_per_second=1) as progress:
+    with Progress(*columns, console=err, transient=True, refresh_per_second=1, disable=not err.is_terminal) as progress:
         task = progress.add_task(clean(name), total=None)
 
         def tick(done: int, total: int) -> None:
@@ -113,6 +113,9 @@ def _question_bar(name: str) -> Iterator[Tick]:
 
 def _show(figures: Figures, folder: Path) -> None:
     out.print(_to_table(figures))
+    if any(one.trust.auc for one in figures.sets):
+        out.print()
+        out.print(_to_trust_table(figures))
     _show_changes(figures.changes)
     out.print(Text(f"The report: {folder / 'report.html'}"))
 
@@ -129,7 +132,7 @@ def _to_table(figures: Figures) -> Table:
             _add_rows(table, "  follow-ups", one.follow_ups, ())
         if one.context_dependent:
             _add_rows(table, "  in context", one.context_dependent, ())
-    if sum(bool(one.retrieval) for one in figures.sets) > 1:
+    if len(figures.sets) > 1:
         _add_rows(table, "mean", figures.mean, ())
     return table
 
@@ -140,6 +143,22 @@ def _add_rows(table: Table, name: str, by_system: Mapping[str, Retrieval], own: 
         values = (f"{value:.3f}" for value in (one.hit1, one.hit5, one.mrr10, one.ndcg10))
         cells = (clean(name) if ours else "", system, str(one.n), *values, *(own if ours else ()))
         table.add_row(*map(Text, cells), style="bold" if ours else "dim")
+
+
+def _to_trust_table(figures: Figures) -> Table:
+    """How well the confidence tells what the book answers from what it does not."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("set", "answerable against"):
+        table.add_column(name)
+    for name in ("AUC", "refused at 5 % false refusals", "ECE"):
+        table.add_column(name, justify="right")
+    for one in figures.sets:
+        error = "" if one.trust.calibration_error is None else f"{one.trust.calibration_error:.3f}"
+        for kind, refused in one.trust.refused.items():
+            table.add_row(
+                *map(Text, (clean(one.name), clean(kind), f"{one.trust.auc[kind]:.3f}", f"{refused:.3f}", error))
+            )
+    return table
 
 
 def _own_columns(one: SetFigures) -> tuple[str, ...]:

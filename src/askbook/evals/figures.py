@@ -1,0 +1,193 @@
+"""What the runs come to: figures set by set, their mean, and what changed since the last run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from askbook import __version__
+from askbook.evals.measures import (
+    Bin,
+    Difference,
+    RefusalRates,
+    Retrieval,
+    RiskPoint,
+    area_under_curve,
+    average,
+    bin_reliability,
+    calibration_error,
+    compare_paired,
+    find_threshold,
+    percentile,
+    refuse_below,
+    trace_risk,
+)
+from askbook.evals.run import ASKBOOK, Asked, SetRun
+
+FALSE_REFUSALS = 0.05
+RISK_POINTS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    wall_p50_ms: float
+    wall_p95_ms: float
+    cpu_p50_ms: float
+    cpu_p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far the confidence can be trusted: a right answer is one whose first page is a gold page."""
+
+    auc: Mapping[str, float]
+    """Answerable against each kind of unanswerable question, and against all of them."""
+    refusal: RefusalRates | None
+    """At the threshold that refuses one answerable question in twenty."""
+    refused: Mapping[str, float]
+    """The share refused at that threshold, by kind."""
+    calibration_error: float | None
+    bins: tuple[Bin, ...]
+    risk: tuple[RiskPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetFigures:
+    name: str
+    embedder: str
+    files: int
+    chunks: int
+    questions: int
+    answerable: int
+    retrieval: Mapping[str, Retrieval]
+    """System → its figures; nothing where no question has a gold page."""
+    follow_ups: Mapping[str, Retrieval]
+    context_dependent: Mapping[str, Retrieval]
+    gain: Mapping[str, Difference]
+    """Our nDCG@10 less each baseline's, paired."""
+    trust: Trust
+    latency: Latency | None
+
+    @property
+    def hit5(self) -> float | None:
+        return self.retrieval[ASKBOOK].hit5 if ASKBOOK in self.retrieval else None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Questions that the last run into the same folder judged otherwise, each as set and id."""
+
+    became_right: tuple[tuple[str, str], ...] = ()
+    became_wrong: tuple[tuple[str, str], ...] = ()
+    compared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    askbook: str
+    measured_at: str
+    sets: tuple[SetFigures, ...]
+    mean: Mapping[str, Retrieval]
+    """Over the sets of single questions, each counted once: what a conversation asks, it asks in context."""
+    changes: Changes
+
+
+def build_figures(runs: Sequence[SetRun], last: Mapping[tuple[str, str], bool]) -> Figures:
+    sets = tuple(measure_set(run) for run in runs)
+    return Figures(
+        askbook=__version__,
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        sets=sets,
+        mean=_average_sets(sets),
+        changes=find_changes(runs, last),
+    )
+
+
+def measure_set(run: SetRun) -> SetFigures:
+    with_gold = [one for one in run.asked if one.question.has_gold]
+    return SetFigures(
+        name=run.name,
+        embedder=run.embedder,
+        files=run.files,
+        chunks=run.chunks,
+        questions=len(run.asked),
+        answerable=len(with_gold),
+        retrieval=_average_systems(run.systems, with_gold),
+        follow_ups=_average_systems(run.systems, [one for one in with_gold if one.question.follow]),
+        context_dependent=_average_systems(run.systems, [one for one in with_gold if one.question.context_dependent]),
+        gain=_compare_systems(run.systems, with_gold),
+        trust=measure_trust(run.asked),
+        latency=_measure_latency(run.asked),
+    )
+
+
+def measure_trust(asked: Sequence[Asked]) -> Trust:
+    answerable = [one.confidence for one in asked if one.question.answerable]
+    by_kind: dict[str, list[float]] = {}
+    for one in asked:
+        if one.question.answerable is False:
+            by_kind.setdefault(one.question.neg_type or "unanswerable", []).append(one.confidence)
+    every = [confidence for confidences in by_kind.values() for confidence in confidences]
+    threshold = find_threshold(answerable, FALSE_REFUSALS)
+    kinds = {"all": every, **by_kind}
+    judged = [one for one in asked if one.question.answerable is not None]
+    confidences, right = [one.confidence for one in judged], [one.right for one in judged]
+    bins = tuple(bin_reliability(confidences, right))
+    return Trust(
+        auc={kind: auc for kind, some in kinds.items() if (auc := area_under_curve(answerable, some)) is not None},
+        refusal=refuse_below(threshold, answerable, every) if answerable and every else None,
+        refused={
+            kind: share
+            for kind, some in by_kind.items()
+            if (share := refuse_below(threshold, answerable, some).recall) is not None and answerable
+        },
+        calibration_error=calibration_error(bins),
+        bins=bins,
+        risk=_thin_out(trace_risk(confidences, right)),
+    )
+
+
+def find_changes(runs: Sequence[SetRun], last: Mapping[tuple[str, str], bool]) -> Changes:
+    """`last` tells of each question of the last run whether it was found."""
+    now = {(run.name, one.question.id): one.passed for run in runs for one in run.asked if one.passed is not None}
+    both = [key for key in now if key in last]
+    return Changes(
+        became_right=tuple(key for key in both if now[key] and not last[key]),
+        became_wrong=tuple(key for key in both if last[key] and not now[key]),
+        compared=len(both),
+    )
+
+
+def _average_systems(systems: Sequence[str], asked: Sequence[Asked]) -> dict[str, Retrieval]:
+    means = {system: average([one.score(system) for one in asked]) for system in systems}
+    return {system: mean for system, mean in means.items() if mean is not None}
+
+
+def _compare_systems(systems: Sequence[str], asked: Sequence[Asked]) -> dict[str, Difference]:
+    scores = {system: [one.score(system).ndcg10 for one in asked] for system in systems}
+    return {
+        system: compare_paired(scores[ASKBOOK], theirs)
+        for system, theirs in scores.items()
+        if system != ASKBOOK and theirs
+    }
+
+
+def _average_sets(sets: Sequence[SetFigures]) -> dict[str, Retrieval]:
+    found = [one.retrieval for one in sets if one.retrieval and not one.follow_ups]
+    systems = [system for system in (found[0] if found else ()) if all(system in one for one in found)]
+    means = {system: average([one[system] for one in found]) for system in systems}
+    return {system: mean for system, mean in means.items() if mean is not None}
+
+
+def _measure_latency(asked: Sequence[Asked]) -> Latency | None:
+    timings = [one.timing for one in asked if one.timing is not None]
+    wall, cpu = [timing.wall_ms for timing in timings], [timing.cpu_ms for timing in timings]
+    figures = [percentile(values, share) for values in (wall, cpu) for share in (50, 95)]
+    return Latency(*(figure for figure in figures if figure is not None)) if timings else None
+
+
+def _thin_out(points: Sequence[RiskPoint]) -> tuple[RiskPoint, ...]:
+    """Enough points to draw; always the last, which is the risk of answering everything."""
+    step = max(1, len(points) // RISK_POINTS)
+    return tuple(point for at, point in enumerate(points) if at % step == 0 or at == len(points) - 1)

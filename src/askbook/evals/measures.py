@@ -1,0 +1,194 @@
+"""The figures, as pure functions: how well a ranking did, how well a confidence tells, how sure we are of a difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+DEPTH = 10
+BOOTSTRAP_ROUNDS, BOOTSTRAP_SEED = 2000, 20_240_117
+RELIABILITY_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """One ranking against its gold pages, or the mean over `n` of them."""
+
+    n: int
+    hit1: float
+    hit5: float
+    mrr10: float
+    ndcg10: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The mean of a paired difference, and the interval that holds it in 95 % of resamplings."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalRates:
+    """What a threshold on the confidence would refuse; a rate without anything to divide by is None."""
+
+    threshold: float
+    precision: float | None
+    recall: float | None
+    false_refusal_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The answers whose confidence lies in [low, high): how sure they were, and how often they were right."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class RiskPoint:
+    """Answering the surest `coverage` of all questions, `risk` of these answers are wrong."""
+
+    coverage: float
+    risk: float
+
+
+# --- ranking --------------------------------------------------------------------------------------
+
+
+def score_ranking(pages: Sequence[str], gold: Collection[str]) -> Retrieval:
+    """Binary gain, the first ten pages; the same definitions as the development sets' own score.py."""
+    top = pages[:DEPTH]
+    found = [at for at, page in enumerate(top) if page in gold]
+    ideal = sum(_discount(at) for at in range(min(DEPTH, len(gold))))
+    return Retrieval(
+        n=1,
+        hit1=float(0 in found),
+        hit5=float(any(at < 5 for at in found)),
+        mrr10=1 / (found[0] + 1) if found else 0.0,
+        ndcg10=sum(_discount(at) for at in found) / ideal if ideal else 0.0,
+    )
+
+
+def average(scores: Sequence[Retrieval]) -> Retrieval | None:
+    if not scores:
+        return None
+    return Retrieval(
+        n=len(scores),
+        hit1=_mean([score.hit1 for score in scores]),
+        hit5=_mean([score.hit5 for score in scores]),
+        mrr10=_mean([score.mrr10 for score in scores]),
+        ndcg10=_mean([score.ndcg10 for score in scores]),
+    )
+
+
+def _discount(at: int) -> float:
+    return 1 / math.log2(at + 2)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def fuse_ranks(*rankings: Sequence[str], k: int = 60) -> list[str]:
+    """Reciprocal rank fusion; ties by name."""
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for rank, name in enumerate(ranking, start=1):
+            scores[name] = scores.get(name, 0.0) + 1 / (k + rank)
+    return sorted(scores, key=lambda name: (-scores[name], name))
+
+
+def compare_paired(ours: Sequence[float], theirs: Sequence[float]) -> Difference:
+    """`ours - theirs`, question by question, resampled with a fixed seed."""
+    differences = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    rounds = rng.integers(0, len(differences), size=(BOOTSTRAP_ROUNDS, len(differences)))
+    low, high = np.percentile(differences[rounds].mean(axis=1), [2.5, 97.5])
+    return Difference(float(differences.mean()), float(low), float(high))
+
+
+# --- confidence -----------------------------------------------------------------------------------
+
+
+def area_under_curve(answerable: Sequence[float], unanswerable: Sequence[float]) -> float | None:
+    """How often an answerable question gets the higher confidence of a random pair; a tie counts one half."""
+    if not answerable or not unanswerable:
+        return None
+    values = np.asarray([*answerable, *unanswerable], dtype=float)
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(sizes) - (sizes - 1) / 2)[group]
+    n, m = len(answerable), len(unanswerable)
+    return float((ranks[:n].sum() - n * (n + 1) / 2) / (n * m))
+
+
+def refuse_below(threshold: float, answerable: Sequence[float], unanswerable: Sequence[float]) -> RefusalRates:
+    """What would come of refusing every question whose confidence is below the threshold."""
+    caught = sum(confidence < threshold for confidence in unanswerable)
+    wronged = sum(confidence < threshold for confidence in answerable)
+    return RefusalRates(
+        threshold=threshold,
+        precision=_share(caught, caught + wronged),
+        recall=_share(caught, len(unanswerable)),
+        false_refusal_rate=_share(wronged, len(answerable)),
+    )
+
+
+def find_threshold(answerable: Sequence[float], rate: float = 0.05) -> float:
+    """The highest threshold that refuses at most this share of the answerable questions."""
+    if not answerable:
+        return 0.0
+    return sorted(answerable)[min(math.floor(rate * len(answerable)), len(answerable) - 1)]
+
+
+def bin_reliability(confidences: Sequence[float], right: Sequence[bool], bins: int = RELIABILITY_BINS) -> list[Bin]:
+    """Bins of equal width over 0 to 1; the empty ones are left out."""
+    members: list[list[int]] = [[] for _ in range(bins)]
+    for at, confidence in enumerate(confidences):
+        members[min(max(int(confidence * bins), 0), bins - 1)].append(at)
+    return [
+        Bin(
+            low=number / bins,
+            high=(number + 1) / bins,
+            count=len(those),
+            confidence=_mean([confidences[at] for at in those]),
+            right=_mean([float(right[at]) for at in those]),
+        )
+        for number, those in enumerate(members)
+        if those
+    ]
+
+
+def calibration_error(bins: Sequence[Bin]) -> float | None:
+    """The expected calibration error: how far confidence is from the share that was right, on average."""
+    total = sum(one.count for one in bins)
+    return sum(one.count * abs(one.confidence - one.right) for one in bins) / total if total else None
+
+
+def trace_risk(confidences: Sequence[float], right: Sequence[bool]) -> list[RiskPoint]:
+    """From the surest answer on; answers of the same confidence are given or held back together."""
+    ordered = sorted(zip(confidences, right, strict=True), key=lambda pair: -pair[0])
+    points: list[RiskPoint] = []
+    wrong = 0
+    for count, (confidence, is_right) in enumerate(ordered, start=1):
+        wrong += not is_right
+        if count == len(ordered) or ordered[count][0] != confidence:
+            points.append(RiskPoint(count / len(ordered), wrong / count))
+    return points
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    return float(np.percentile(np.asarray(values, dtype=float), share)) if values else None
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

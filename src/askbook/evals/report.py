@@ -1,0 +1,112 @@
+"""Writes what was measured: figures.json, run.jsonl, report.html, and a JUnit file for a docs site's CI."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from xml.etree import ElementTree
+
+from askbook.domain import Passage
+from askbook.errors import StorageError
+from askbook.evals.figures import Figures
+from askbook.evals.measures import DEPTH
+from askbook.evals.page import build_page
+from askbook.evals.run import ASKBOOK, Asked, SetRun
+
+FIGURES, RUN, PAGE = "figures.json", "run.jsonl", "report.html"
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_report(folder: Path, figures: Figures, runs: Sequence[SetRun]) -> None:
+    _write(folder / FIGURES, to_json(figures))
+    _write(folder / RUN, "".join(json.dumps(row) + "\n" for row in _to_rows(runs)))
+    _write(folder / PAGE, build_page(figures, runs))
+
+
+def to_json(figures: Figures) -> str:
+    return json.dumps(asdict(figures), indent=1) + "\n"
+
+
+def load_last_run(folder: Path) -> dict[tuple[str, str], bool]:
+    """Of each question of the run that was written here last: was its page found? Empty where there was none."""
+    try:
+        rows = [json.loads(line) for line in (folder / RUN).read_text(encoding="utf-8").split("\n") if line]
+        return {(row["set"], row["id"]): row["passed"] for row in rows if row["passed"] is not None}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+
+
+def write_junit(path: Path, runs: Sequence[SetRun]) -> None:
+    """One test case for each question: it fails when no expected lesson is among the first five."""
+    root = ElementTree.Element("testsuites", name="askbook eval")
+    for run in runs:
+        cases = [_to_case(run.name, one) for one in run.asked]
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=_xml(run.name),
+            tests=str(len(cases)),
+            failures=str(sum(case.find("failure") is not None for case in cases)),
+            errors="0",
+            skipped=str(sum(case.find("skipped") is not None for case in cases)),
+            time=f"{sum(float(case.get('time', 0)) for case in cases):.3f}",
+        )
+        suite.extend(cases)
+    ElementTree.indent(root)
+    _write(path, ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
+
+
+def _to_case(suite: str, asked: Asked) -> ElementTree.Element:
+    seconds = asked.timing.wall_ms / 1000 if asked.timing else 0.0
+    case = ElementTree.Element("testcase", classname=_xml(suite), name=_xml(asked.question.id), time=f"{seconds:.3f}")
+    if asked.passed is None:
+        ElementTree.SubElement(case, "skipped", message="confidence comes with calibration")
+    elif not asked.passed:
+        expected = ", ".join(sorted(asked.question.gold))
+        failure = ElementTree.SubElement(case, "failure", message=_xml(f"not among the first five: {expected}"))
+        failure.text = _xml(_explain(asked))
+    return case
+
+
+def _explain(asked: Asked) -> str:
+    lines = [asked.question.question, *filter(None, [asked.question.note]), "found instead:"]
+    return "\n".join([*lines, *(f"  {rank}. {page}" for rank, page in enumerate(asked.rankings[ASKBOOK][:5], start=1))])
+
+
+def _to_rows(runs: Sequence[SetRun]) -> Iterator[dict[str, object]]:
+    for run in runs:
+        for asked in run.asked:
+            yield {
+                "set": run.name,
+                "id": asked.question.id,
+                "retrieved": asked.rankings[ASKBOOK][:DEPTH],
+                "confidence": asked.confidence,
+                "passed": asked.passed,
+                "passages": [_to_row(passage) for passage in asked.passages],
+            }
+
+
+def _to_row(passage: Passage) -> dict[str, object]:
+    return {
+        "chunk_id": passage.chunk.id,
+        "source_file": passage.chunk.source_file,
+        "score": passage.score,
+        "similarity": passage.similarity,
+        "keyword_score": passage.keyword_score,
+    }
+
+
+def _xml(text: str) -> str:
+    """Without the characters that XML cannot hold at all."""
+    return NOT_XML.sub("\ufffd", text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror}", "Choose another place.") from error

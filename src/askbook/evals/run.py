@@ -1,0 +1,181 @@
+"""Asks every question of a set through the search that a user has, and beside it through the plain baselines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from askbook.domain import LIMIT_MAX, Filters, Passage, SearchMode, SearchOutcome
+from askbook.errors import JobFailed
+from askbook.evals.measures import Retrieval, fuse_ranks, score_ranking
+from askbook.evals.sets import EvalQuestion, EvalSet
+from askbook.ingest.worker import Watcher, watch_nothing
+from askbook.settings import Settings
+from askbook.wiring import Askbook
+
+ASKBOOK, BM25, MINILM, RRF = "askbook", "BM25", "MiniLM", "RRF"
+SYSTEMS = (ASKBOOK, BM25, MINILM, RRF)
+BASELINE_MODES: dict[str, SearchMode] = {BM25: "keyword", MINILM: "dense"}
+PASSAGES_KEPT = 5
+WARM_UP = "a question to load what is loaded late"
+
+Ask = Callable[[EvalQuestion], Awaitable[SearchOutcome]]
+"""How the system that is measured answers; the baselines always get the last question alone."""
+Tick = Callable[[int, int], None]
+
+
+def tick_nothing(_done: int, _total: int) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The whole path, the question's embedding included; CPU of all threads."""
+
+    wall_ms: float
+    cpu_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question, what each system ranked, and what our own found."""
+
+    question: EvalQuestion
+    rankings: Mapping[str, tuple[str, ...]]
+    """System → pages, best first."""
+    passages: tuple[Passage, ...]
+    confidence: float
+    timing: Timing | None
+    """None where the same words were asked before: their vector was at hand."""
+
+    def score(self, system: str = ASKBOOK) -> Retrieval:
+        return score_ranking(self.rankings[system], self.question.gold)
+
+    @property
+    def right(self) -> bool:
+        """The page shown first answers it."""
+        return self.question.has_gold and self.score().hit1 == 1
+
+    @property
+    def passed(self) -> bool | None:
+        """An expected page is among the first five; None where no page is expected."""
+        return self.score().hit5 == 1 if self.question.has_gold else None
+
+
+@dataclass(frozen=True, slots=True)
+class SetRun:
+    name: str
+    embedder: str
+    files: int
+    chunks: int
+    asked: tuple[Asked, ...]
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return tuple(system for system in SYSTEMS if all(system in one.rankings for one in self.asked))
+
+
+def confidence_of(outcome: SearchOutcome) -> float:
+    """How sure we are that the book answers this: for now the best passage's score."""
+    return outcome.passages[0].score if outcome.passages else 0.0
+
+
+def set_home(settings: Settings, name: str) -> Path:
+    return settings.askbook_home / "evals" / name
+
+
+def settings_of_set(settings: Settings, name: str) -> Settings:
+    """A home of its own for each set, kept from run to run; no shared database or server is filled with it."""
+    own = {"askbook_home": set_home(settings, name), "database_url": None, "qdrant_url": None}
+    return settings.model_copy(update=own)
+
+
+async def run_set(askbook: Askbook, eval_set: EvalSet) -> SetRun:
+    """The whole of it, in a home of the set's own."""
+    await ingest_set(askbook, eval_set)
+    return await ask_set(askbook, eval_set, eval_set.name)
+
+
+async def ingest_set(askbook: Askbook, eval_set: EvalSet, watch: Watcher = watch_nothing) -> None:
+    """Bring the set's own book up to date: nothing is embedded twice."""
+    assert eval_set.folder is not None
+    job = await askbook.jobs.submit(eval_set.name, str(eval_set.folder.resolve()), "incremental")
+    job = await askbook.worker.run_job(job.job_id, watch)
+    if job.status != "completed":
+        raise JobFailed(f"{eval_set.name} could not be ingested: {job.error_message}")
+
+
+async def ask_set(
+    askbook: Askbook,
+    eval_set: EvalSet,
+    book_id: str,
+    tick: Tick = tick_nothing,
+    ask: Ask | None = None,
+) -> SetRun:
+    """Ask a book that is ingested already."""
+    record = await askbook.ledger.load_book(book_id)
+    filters = Filters(book_id=book_id)
+    await askbook.searcher.search(WARM_UP, filters)
+    asker = _Asker(askbook, filters, eval_set.pages, ask or _ask_alone(askbook, filters))
+    asked: list[Asked] = []
+    for question in eval_set.questions:
+        asked.append(await asker.ask_all(question))
+        tick(len(asked), len(eval_set.questions))
+    embedder = askbook.embedder.name if askbook.embedder else "none"
+    return SetRun(eval_set.name, embedder, record.total_files, record.total_chunks, tuple(asked))
+
+
+def _ask_alone(askbook: Askbook, filters: Filters) -> Ask:
+    """The last question without what was said before it."""
+
+    async def ask(question: EvalQuestion) -> SearchOutcome:
+        return await askbook.searcher.search(question.question, filters, limit=LIMIT_MAX)
+
+    return ask
+
+
+class _Asker:
+    def __init__(self, askbook: Askbook, filters: Filters, pages: Mapping[str, str], ask: Ask) -> None:
+        self._askbook = askbook
+        self._filters = filters
+        self._pages = pages
+        self._ask = ask
+        self._heard: set[str] = set()
+
+    async def ask_all(self, question: EvalQuestion) -> Asked:
+        # Ours comes first: the baselines may then use the vector that it made, and its time is whole.
+        outcome, timing = await self._ask_timed(question)
+        rankings = {ASKBOOK: self._to_pages(outcome.passages)}
+        lists = [await self._ask_plain(question, mode) for mode in self._modes().values()]
+        for system, passages in zip(self._modes(), lists, strict=True):
+            rankings[system] = self._to_pages(passages)
+        if len(lists) > 1:
+            rankings[RRF] = self._to_pages(_fuse(lists))
+        return Asked(question, rankings, outcome.passages[:PASSAGES_KEPT], confidence_of(outcome), timing)
+
+    async def _ask_timed(self, question: EvalQuestion) -> tuple[SearchOutcome, Timing | None]:
+        wall, cpu = time.perf_counter(), time.process_time()
+        outcome = await self._ask(question)
+        timing = Timing((time.perf_counter() - wall) * 1000, (time.process_time() - cpu) * 1000)
+        again = question.question in self._heard
+        self._heard.add(question.question)
+        return outcome, None if again else timing
+
+    async def _ask_plain(self, question: EvalQuestion, mode: SearchMode) -> tuple[Passage, ...]:
+        outcome = await self._askbook.searcher.search(question.question, self._filters, mode, LIMIT_MAX)
+        return outcome.passages
+
+    def _modes(self) -> dict[str, SearchMode]:
+        return BASELINE_MODES if self._askbook.embedder else {BM25: "keyword"}
+
+    def _to_pages(self, passages: Iterable[Passage]) -> tuple[str, ...]:
+        """Each page at the place of its best passage."""
+        files = (passage.chunk.source_file for passage in passages)
+        return tuple(dict.fromkeys(self._pages.get(file, file) for file in files))
+
+
+def _fuse(lists: Sequence[Sequence[Passage]]) -> list[Passage]:
+    by_id = {passage.chunk.id: passage for passages in lists for passage in passages}
+    return [by_id[one] for one in fuse_ranks(*([passage.chunk.id for passage in passages] for passages in lists))]

@@ -19,11 +19,12 @@ MAY_SEE = {
     "book": WORDS,
     "index": WORDS,
     "store": WORDS,
+    "answer": WORDS | {"index", "store"},
     "ingest": WORDS | {"book", "index", "store"},
-    "wiring": WORDS | {"settings", "lock", "index", "store", "ingest"},
+    "wiring": WORDS | {"settings", "lock", "book", "index", "store", "ingest", "answer"},
     "api": WORDS,
-    "evals": WORDS | {"settings", "wiring", "api", "book", "index", "store", "ingest"},
-    "cli": WORDS | {"settings", "wiring", "api", "evals", "book", "index", "store", "ingest"},
+    "evals": WORDS | {"settings", "wiring", "api", "answer", "book", "index", "store", "ingest"},
+    "cli": WORDS | {"settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest"},
 }
 
 

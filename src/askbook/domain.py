@@ -14,8 +14,6 @@ FacetValue = str | int
 ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
 RefusalReason = Literal["not_in_book", "ambiguous", "unverified", "index_empty", "provider_down"]
 
-# The seeds' own facets: every chunk has them as fields, whatever a book declares.
-PERSONAL = ("hardware_tier", "proficiency_level", "layer")
 PROFICIENCY_LEVELS = ("A1", "A2", "B1", "B2", "C1", "C2")
 LAYERS = ("L1", "L2", "L3", "L4")
 TIER_MAX = 4
@@ -168,9 +166,34 @@ class Passage:
 
     chunk: Chunk
     score: float
+    """What it is ranked by; says nothing of whether the book has the answer."""
     rank: int
     similarity: float | None = None
     keyword_score: float | None = None
+    coverage: float = 0.0
+    """How much of the question's words it holds, each weighed by its rarity, 0 to 1."""
+    relevance: float | None = None
+    """The calibrated value that the seeds' score fields carry; in the same order as `score`."""
+    point_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What a search tells of the question as a whole, from the five best passages whatever the limit was."""
+
+    similarity: float | None = None
+    """Their mean cosine; None where the book has no vectors."""
+    coverage: float = 0.0
+    """The most of the question that one of them holds."""
+    score: float = 0.0
+    """The best one's score, and …"""
+    mean_score: float = 0.0
+    lead: float = 0.0
+    """… how far it is ahead of the best passage of any other lesson."""
+    unknown_words: tuple[str, ...] = ()
+    """Words of the question that the book never uses."""
+    chunks: int = 0
+    """How many chunks the book has: the best of many is good by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +206,7 @@ class SearchOutcome:
     """How many different chunks matched before the list was cut to `limit`."""
     embedding_ms: float
     retrieval_ms: float
+    signals: Signals = Signals()
 
 
 # --- confidence -----------------------------------------------------------------------------------
@@ -239,7 +263,8 @@ class BookRecord:
     title: str
     folder: str
     facets: Mapping[str, tuple[FacetValue, ...]]
-    """The facets that the book declares beyond tier, level and layer, and their allowed values; none means any."""
+    """The facets that the book declares and their allowed values; none means any."""
+    modules: tuple[str, ...]
     total_files: int
     total_chunks: int
     unembedded_chunks: int

@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from askbook.errors import InputError
 
 EmbedderChoice = Literal["local", "openai", "cohere", "none"]
+ConfidenceChoice = Literal["calibrated", "raw"]
 
 
 class Settings(BaseSettings):
@@ -41,6 +42,10 @@ class Settings(BaseSettings):
     )
     askbook_embedder_threads: int = Field(
         default=0, description="Threads of the local embedder; 0 means one for each core.", ge=0, le=256
+    )
+    askbook_confidence: ConfidenceChoice = Field(
+        default="calibrated",
+        description="What scores and confidence mean: calibrated (a measured chance), or raw (the embedder's cosine).",
     )
     openai_api_key: SecretStr | None = Field(default=None, description="Key of OpenAI or a compatible service.")
     openai_base_url: str = Field(
@@ -98,6 +103,8 @@ def _read_toml(settings_cls: type[Settings]) -> dict[str, Any]:
         raise InputError(
             f"askbook.toml cannot be read: {error}", "Mend the file, or run askbook from another folder."
         ) from error
+    if not isinstance(table, dict):
+        raise InputError("askbook.toml: settings is not a table", "Write [settings] on a line of its own.")
     for name in table:
         if name not in settings_cls.model_fields:
             raise InputError(

@@ -9,7 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from pydantic import SecretStr
+from sqlalchemy.engine import URL
 
+from askbook.answer.calibration import Calibrations
+from askbook.book.chunker import CHUNKER_VERSION
 from askbook.errors import EmbedderUnavailable, IndexMismatch, InputError
 from askbook.index.embedders.base import Embedder
 from askbook.index.search import Searcher
@@ -41,6 +44,7 @@ class Askbook:
     index: VectorIndex
     embedder: Embedder | None
     searcher: Searcher
+    calibrations: Calibrations
     worker: Worker
     notices: tuple[str, ...]
 
@@ -74,8 +78,20 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
             index=index,
             embedder=embedder,
             searcher=Searcher(index, embedder, store.ledger),
-            # Whoever owns the folder alone knows that a job marked as running has lost its process.
-            worker=Worker(store.jobs, store.ledger, index, embedder, timedelta(0) if alone else SILENCE),
+            calibrations=Calibrations(
+                store.ledger,
+                embedder.name if embedder else None,
+                CHUNKER_VERSION,
+                raw=settings.askbook_confidence == "raw",
+            ),
+            # Whoever owns both engines alone knows that a job marked as running has lost its process.
+            worker=Worker(
+                store.jobs,
+                store.ledger,
+                index,
+                embedder,
+                timedelta(0) if alone and settings.database_url is None else SILENCE,
+            ),
             notices=notices,
         )
 
@@ -118,6 +134,8 @@ async def _open_index(settings: Settings, ledger: Ledger, embedder: Embedder | N
                 f"the index was made by the embedder {made_by}, and the settings name {embedder.name}",
                 "Set ASKBOOK_EMBEDDER back, or embed the book anew: askbook ingest FOLDER --mode recreate.",
             )
+        # Before the old index goes, the new embedder shows that it works.
+        await embedder.embed_query("Does this work?")
         await _empty_index(settings, ledger)
     index = await _connect(settings, embedder.dimension)
     await ledger.save_embedder(collection, embedder.name, embedder.dimension)
@@ -155,11 +173,11 @@ def vectors_folder(settings: Settings) -> Path:
     return settings.askbook_home / "vectors" / settings.qdrant_collection_name
 
 
-def _database_url(settings: Settings) -> str:
+def _database_url(settings: Settings) -> str | URL:
     if settings.database_url is not None:
         return settings.database_url.get_secret_value()
     settings.askbook_home.mkdir(parents=True, exist_ok=True)
-    return f"sqlite:///{settings.askbook_home / 'askbook.db'}"
+    return URL.create("sqlite", database=str(settings.askbook_home / "askbook.db"))
 
 
 def _secret(value: SecretStr | None, name: str) -> str:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from shelf import read_all, write_book
+from shelf import read_all, split, write_book
 
 from askbook.book.chunker import split_lesson
 from askbook.book.front_matter import read_front_matter, read_number
@@ -160,3 +160,16 @@ def test_a_book_without_askbook_toml(tmp_path: Path) -> None:
     for wrong in (tmp_path / "nowhere", tmp_path / "My Robot Book" / "README.md"):
         with pytest.raises(BookError, match=r"does not exist|is not a folder"):
             read_book(wrong)
+
+
+def test_prose_between_two_rules_is_the_lessons_own(tmp_path: Path) -> None:
+    lesson, chunks = split(tmp_path, "---\nQuokka prose\n---\n# Rule\n\nMore.\n")
+    assert lesson.body_start == 0
+    assert "Quokka prose" in chunks[0].text
+
+
+@pytest.mark.parametrize("written", [r"a\0b", r"a\x00b", r"a\u0000b", r"a\ud800b"])
+def test_what_no_database_takes_is_replaced(tmp_path: Path, written: str) -> None:
+    lesson, _ = split(tmp_path, f'---\ntitle: "{written}"\n---\nText.\n')
+    assert "\0" not in lesson.title
+    assert lesson.title.encode()

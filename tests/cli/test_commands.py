@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from askbook.book.reader import read_book, read_lessons
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ASKBOOK = [sys.executable, "-c", "from askbook.cli.main import run; run()"]
 
@@ -99,7 +101,7 @@ def test_filters_reach_the_search(askbook: Run, book: Path) -> None:
     for arguments, files in (
         (("--tier", "2"), {"module-1-leaves/01-green.md"}),
         (("--lesson", "2"), {"module-1-leaves/02-black.md"}),
-        (("--module", "no-such"), set()),
+        (("--module", "leaves"), {"module-1-leaves/01-green.md", "module-1-leaves/02-black.md"}),
         (("--chapter", "4-9"), set()),
         (("--level", "A2", "--layer", "L1"), {"module-1-leaves/01-green.md", "module-1-leaves/02-black.md"}),
     ):
@@ -116,6 +118,26 @@ def test_verify_tells_what_differs_and_repair_mends_it(askbook: Run, book: Path)
     mended = askbook("verify", "--repair")
     assert mended.returncode == 0
     assert "folder, ledger and index agree (3 files" in mended.stdout
+
+
+LAYOUTS = {
+    "modules": ("module-1-a/chapter-1-x/01-one.md", "module-2-b/chapter-2-y/01-two.md", "README.md"),
+    "in docs": ("docs/module-1-a/01-one.md", "docs/module-2-b/01-two.md", "docs/drafts/01-three.md"),
+    "chapters": ("chapter-1-one/01-a.md", "chapter-2-two/01-b.md"),
+    "plain": ("guide/start.md", "guide/deep/er/more.md", "reference/api.md", "about.md"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_init_changes_nothing_about_the_book(askbook: Run, tmp_path: Path, layout: str) -> None:
+    folder = tmp_path / "book"
+    for file in LAYOUTS[layout]:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(f"# {file}\n\nSome text of {file}.\n")
+    before = [lesson.identity for lesson in read_lessons(folder, read_book(folder))[0]]
+    made = askbook("init", folder)
+    assert made.returncode == 0, made.stderr
+    assert [lesson.identity for lesson in read_lessons(folder, read_book(folder))[0]] == before
 
 
 def test_init_writes_a_file_that_ingest_understands(askbook: Run, book: Path) -> None:
@@ -153,6 +175,12 @@ def test_mistakes_get_a_message_and_a_way_on(askbook: Run, book: Path, tmp_path:
         (("search", "x" * 1001), "3 to 1000"),
         (("search", "tea", "--limit", "21"), "limit is 1 to 20"),
         (("search", "tea", "--facet", "colour=red"), "no facet 'colour'"),
+        (("search", "tea", "--tier", "0"), "the hardware tier 0"),
+        (("search", "tea", "--tier", "9"), "1, 2, 3, 4"),
+        (("search", "tea", "--level", "Z9"), "A1, A2, B1, B2, C1, C2"),
+        (("search", "tea", "--layer", "l1"), "L1, L2, L3, L4"),
+        (("search", "tea", "--module", "nope"), "It may be: leaves"),
+        (("search", "tea", "--chapter", "5-2"), "before they begin"),
         (("search", "tea", "--book", "coffee"), "there is no book coffee"),
         (("ingest", twin), "already made from"),
     ):
@@ -201,7 +229,8 @@ def test_an_interrupted_ingestion_goes_on(askbook: Run, book: Path, environment:
     assert first.returncode == 1
     assert "the same command goes on from there" in stderr
     job = json.loads(askbook("ingest", book, "--json").stdout)
-    assert (job["job_id"], job["status"]) == (1, "completed")
+    assert (job["job_id"], job["status"]) == (2, "completed")
+    assert json.loads(askbook("jobs", "1", "--json").stdout)["error_message"].startswith("stopped")
     assert askbook("verify").returncode == 0
 
 
@@ -228,3 +257,25 @@ def test_settings_come_from_the_askbook_toml_of_the_working_folder(askbook: Run,
     (tmp_path / "askbook.toml").write_text('[settings]\ncolour = "red"\n')
     told = askbook("ingest", book)
     assert (told.returncode, "'colour'" in told.stderr) == (1, True)
+
+
+def test_explain_shows_what_decided(askbook: Run, book: Path) -> None:
+    askbook("ingest", book)
+    told = askbook("explain", "How long is green tea steeped, and how hot is the water?")
+    assert told.returncode == 0, told.stderr
+    assert "the book answers it" in told.stdout and "Green tea" in told.stdout
+    refused = askbook("explain", "Who won the chess olympiad?")
+    assert refused.stdout.startswith("insufficient: not in the book")
+    assert "never uses" in refused.stdout and "chess" in refused.stdout
+    body = json.loads(askbook("explain", "Who won the chess olympiad?", "--json").stdout)
+    assert body["refusal"] == "not_in_book" and body["confidence"]["should_answer"] is False
+    raw = json.loads(askbook("explain", "green tea", "--json", ASKBOOK_CONFIDENCE="raw").stdout)
+    assert raw["signals"]["chance_in_book"] is None
+    assert [one["score"] for one in raw["nearest"]] == [max(one["similarity"], 0) for one in raw["nearest"]]
+
+
+def test_calibrate_declines_a_book_of_two_pages(askbook: Run, book: Path) -> None:
+    askbook("ingest", book)
+    done = askbook("calibrate")
+    assert done.returncode == 1
+    assert "too small to calibrate on: 2 lessons" in done.stderr and "nothing was changed" in done.stderr

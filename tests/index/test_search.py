@@ -14,7 +14,8 @@ from askbook.domain import Chunk, Filters, Passage
 from askbook.errors import InputError
 from askbook.index.embedders.base import Vector
 from askbook.index.keywords import count_terms, keyword_text
-from askbook.index.search import HALF_SCORE, Searcher
+from askbook.index.ranking import HALF_SCORE, LESSON, Found, Words, rank, scale_keyword
+from askbook.index.search import Searcher
 from askbook.index.vectors.edge import EdgeIndex
 
 BOOK = Filters("book")
@@ -98,13 +99,71 @@ async def test_hybrid_adds_both_sides_on_a_fixed_scale(world: World) -> None:
     outcome = await world.searcher.search("gripper axis 0", BOOK)
     assert outcome.mode == "hybrid" and outcome.query == "gripper axis 0" and outcome.total_found == 3
     assert [passage.rank for passage in outcome.passages] == [1, 2, 3]
-    for passage in outcome.passages:
-        cosine, keyword = passage.similarity or 0.0, passage.keyword_score or 0.0
-        assert passage.score == pytest.approx(0.5 * max(cosine, 0) + 0.5 * keyword / (keyword + HALF_SCORE))
     by_text = {passage.chunk.text: passage for passage in outcome.passages}
+    covered = by_text["gripper"].coverage
+    alone = {
+        text: 0.5 * (one.similarity or 0)
+        + 0.3 * scale_keyword(one.keyword_score)
+        + 0.1 * (covered * ("gripper" in text))
+        for text, one in by_text.items()
+    }
+    rest = sorted(alone.values())[-2]
+    for text, passage in by_text.items():
+        assert passage.score == pytest.approx((alone[text] + LESSON * rest) / (1 + LESSON))
     assert by_text["gripper force"].similarity == pytest.approx(0.8, abs=1e-4)
-    assert by_text["elbow"].keyword_score is None
+    assert by_text["elbow"].keyword_score is None and by_text["elbow"].coverage == 0
     assert texts(outcome.passages)[0] == "gripper force"
+
+
+def test_the_order_is_that_of_the_scores_however_many_candidates_there_are() -> None:
+    chunks = [one for n in range(60) for one in lesson_chunks(n, f"gripper {'force ' * (n % 7)}{n}", f"elbow {n}")]
+    found = [Found(str(at), one, (at * 37 % 100) / 100, at * 13 % 9 or None) for at, one in enumerate(chunks)]
+    passages, _ = rank(found, Words({1: 1.0}, ()), False, 0.0, None)
+    scores = [passage.score for passage in passages]
+    assert len(passages) == 120 and scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+async def test_a_heading_and_a_sentence_that_hold_the_question_lift_a_passage(world: World) -> None:
+    scattered = "The gripper is new. " + "Nothing of note. " * 5 + "A force is felt."
+    together = "The gripper has a force. " + "Nothing of note. " * 5 + "It is new, and felt."
+    await world.add(lesson_chunks(1, scattered), [axis(1.0)], 1)
+    await world.add(lesson_chunks(2, together), [axis(1.0)], 2)
+    first, second = (await world.searcher.search("gripper force axis 0", BOOK)).passages
+    assert first.chunk.text == together and first.coverage == second.coverage
+    (titled,) = lesson_chunks(3, scattered + " ")
+    titled = replace(titled, heading_path=("Gripper force",))
+    await world.add([titled], [axis(1.0)], 3)
+    assert (await world.searcher.search("gripper force axis 0", BOOK)).passages[0].chunk.id == titled.id
+
+
+async def test_a_lesson_that_says_more_of_it_comes_first(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper left", "elbow"), [axis(1.0, 0.5), axis(0.0, 1.0)], 1)
+    await world.add(lesson_chunks(2, "gripper right", "gripper wrong"), [axis(1.0, 0.5), axis(1.0, 0.6)], 5)
+    outcome = await world.searcher.search("gripper axis 0", BOOK)
+    assert texts(outcome.passages)[0] == "gripper right"
+
+
+async def test_what_a_search_tells_of_the_question(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper force", "elbow"), [axis(0.8, 0.6), axis(0.6, 0.8)], 1)
+    await world.add(lesson_chunks(2, "knee"), [axis(0.1, 1.0)], 5)
+    for limit in (1, 5):
+        outcome = await world.searcher.search("gripper warp-drive axis 0", BOOK, limit=limit)
+        signals = outcome.signals
+        assert signals.similarity == pytest.approx((0.8 + 0.6 + 0.0995) / 3, abs=1e-4)
+        assert signals.unknown_words == ("warp-drive", "axis", "0")
+        assert 0 < signals.coverage < 0.5 and 0 < signals.lead < signals.score
+    words = (await world.searcher.search("gripper force", BOOK, "keyword")).signals
+    assert words.similarity is None and words.coverage == 1 and words.unknown_words == ()
+
+
+async def test_a_threshold_is_compared_with_the_relevance_where_there_is_one(world: World) -> None:
+    await world.add(lesson_chunks(1, "gripper", "elbow", "knee"), [axis(1.0), axis(0.6, 0.8), axis(0.0, 1.0)], 1)
+    outcome = await world.searcher.search(
+        "axis 0", BOOK, threshold=0.5, relevance=lambda _, passage: passage.similarity or 0.0
+    )
+    assert [round(passage.relevance or 0, 2) for passage in outcome.passages] == [1.0, 0.6]
+    assert outcome.total_found == 2
 
 
 async def test_one_side_alone(world: World) -> None:
@@ -214,7 +273,7 @@ async def test_chunks_without_a_vector_yet_are_found_by_their_keywords(world: Wo
     outcome = await world.searcher.search("gripper axis 0", BOOK)
     (passage,) = outcome.passages
     assert passage.similarity is None and passage.keyword_score
-    assert passage.score == pytest.approx(passage.keyword_score / (passage.keyword_score + HALF_SCORE))
+    assert 0.5 * scale_keyword(passage.keyword_score) < passage.score < 1
     await world.index.save_vectors({point_id(2): axis(1.0)})
     assert texts((await world.searcher.search("gripper axis 0", BOOK)).passages) == ["elbow", "gripper"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -85,16 +86,17 @@ def test_a_full_disk_fails_clearly_and_a_retry_completes(tmp_path: Path) -> None
     if not allowed:
         pytest.skip("no mount namespace may be made here")
     folder = write_book(tmp_path / "book")
-    for number in range(400):
+    for number in range(1500):
         (folder / f"{number:03}-page.md").write_text(f"# Page {number}\n\n" + f"Words of page {number} on tea. " * 300)
     disk = tmp_path / "disk"
     disk.mkdir()
     askbook = f'{sys.executable} -c "from askbook.cli.main import run; run()"'
     script = f"""
-        mount -t tmpfs -o size=12m tmpfs {disk} || exit 90
+        mount -t tmpfs -o size=105m tmpfs {disk} || exit 90
         export ASKBOOK_HOME={disk}/home ASKBOOK_EMBEDDER=none
         {askbook} ingest {folder}; echo "first: $?"
-        mount -o remount,size=400m {disk} || exit 91
+        {askbook} jobs 1 --json > {tmp_path}/job.json
+        mount -o remount,size=600m {disk} || exit 91
         {askbook} ingest {folder}; echo "second: $?"
         {askbook} verify; echo "verify: $?"
     """
@@ -105,6 +107,8 @@ def test_a_full_disk_fails_clearly_and_a_retry_completes(tmp_path: Path) -> None
     assert "first: 1" in run.stdout, told
     assert re.search(r"full|space", told), told
     assert "Traceback" not in told, told
+    job = json.loads((tmp_path / "job.json").read_text())
+    assert job["status"] == "failed" and job["files_processed"] > 0, job
     assert "second: 0" in run.stdout, told
     assert "verify: 0" in run.stdout, told
 

@@ -224,7 +224,7 @@ async def test_verify_names_each_difference_and_repair_mends_it(askbook: Askbook
     assert "word counts" in messages
     assert "1 points belong to no chunk" in messages
 
-    await repair_book(verdict, askbook.ledger, askbook.index)
+    await repair_book(verdict, askbook.ledger, askbook.index, embeds=True)
     await ingest(askbook, folder)
     assert (await verify_book("book", askbook.ledger, askbook.index, embeds=True)).differences == ()
     assert (await dump_state(askbook, "book")).differs_from(clean) == []

@@ -12,9 +12,9 @@ import sys
 import threading
 from pathlib import Path
 
-from askbook.book.reader import read_book
 from world import ingest, settings_for
 
+from askbook.book.reader import read_book
 from askbook.domain import Filters, Job
 from askbook.errors import NotFound
 from askbook.ingest.pipeline import Sizes, Step, Tally
@@ -27,7 +27,7 @@ def die() -> None:
 
 async def main(home: Path, folder: Path, deadly: str, nth: int, delay: float, log: Path) -> None:
     async with open_askbook(settings_for(home)) as askbook:
-        askbook.worker.sizes = Sizes(commit=8, embed=4, write=4)
+        askbook.worker.sizes = Sizes(commit=2, embed=1, write=1)
         met = 0
 
         def watch(_job: Job, step: Step, _tally: Tally) -> None:
@@ -36,14 +36,18 @@ async def main(home: Path, folder: Path, deadly: str, nth: int, delay: float, lo
             if step == deadly and met == nth:
                 threading.Timer(delay / 1000, die).start() if delay else die()
 
-        reading = asyncio.create_task(read_on(askbook, read_book(folder).book_id, log))
+        started = asyncio.Event()
+        reading = asyncio.create_task(read_on(askbook, read_book(folder).book_id, log, started))
+        await asyncio.wait([reading, asyncio.create_task(started.wait())], return_when=asyncio.FIRST_COMPLETED)
         await ingest(askbook, folder, watch=watch)
-        reading.cancel()
-    # The step did not come so often: the job was over, and the process dies after it.
-    die()
+        if met >= nth:
+            await asyncio.sleep(10)  # The kill is on its way.
+        if reading.done():
+            reading.result()
+        sys.exit(f"the step {deadly!r} came {met} times, not {nth}")
 
 
-async def read_on(askbook: Askbook, book_id: str, log: Path) -> None:
+async def read_on(askbook: Askbook, book_id: str, log: Path, started: asyncio.Event) -> None:
     """Log every reading that is not one whole version of a lesson."""
     with log.open("a", buffering=1) as lines:
         while True:
@@ -60,6 +64,7 @@ async def read_on(askbook: Askbook, book_id: str, log: Path) -> None:
                 chained = [chunk.next_chunk_id for chunk in lesson] == [*ids[1:], None]
                 if not whole or not chained or len(hashes) != 1:
                     lines.write(f"torn {lesson[0].source_file} {ids} {hashes}\n")
+            started.set()
             await asyncio.sleep(0)
 
 

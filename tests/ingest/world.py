@@ -51,6 +51,13 @@ def change_book(folder: Path) -> None:
     new.write_text("# The antenna\n\nAn antenna listens.\n\n## Care\n\n" + "Keep the antenna dry. " * 60)
 
 
+def change_again(folder: Path) -> None:
+    """What somebody does while an ingestion lies dead: the new file goes, the edited one is edited once more."""
+    file_of(folder, "antenna").unlink()
+    lidar = file_of(folder, "lidar")
+    lidar.write_text(lidar.read_text().replace("is to see 2.7.", "is to look 2.7."))
+
+
 class CountingEmbedder:
     """The real embedder, with a count of what it was asked for."""
 

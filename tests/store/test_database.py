@@ -9,11 +9,13 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, select
 
+from askbook.domain import Book
 from askbook.errors import StorageError
 from askbook.store.database import HEAD, MIGRATIONS, Database, open_database
-from askbook.store.schema import metadata
+from askbook.store.ledger import Ledger
+from askbook.store.schema import books, metadata
 
 
 def _config(connection: Connection) -> Config:
@@ -57,3 +59,27 @@ async def test_an_unreachable_server_says_so_without_the_password() -> None:
         await open_database("postgresql://me:s3cret@127.0.0.1:9/none")
     assert "127.0.0.1" in refused.value.message
     assert "s3cret" not in f"{refused.value.message} {refused.value.hint}"
+
+
+async def test_what_is_read_in_one_block_belongs_together(database: Database) -> None:
+    """A commit between two statements of a reader is not seen by the second, on either engine."""
+    ledger = Ledger(database)
+    await ledger.save_book(Book("book", "One"), "folder")
+    title = select(books.c.title)
+    async with database.reading() as connection:
+        assert await connection.scalar(title) == "One"
+        await ledger.save_book(Book("book", "Two"), "folder")
+        assert await connection.scalar(title) == "One"
+    async with database.reading() as connection:
+        assert await connection.scalar(title) == "Two"
+
+
+async def test_a_folder_of_any_name_holds_the_database(tmp_path: Path) -> None:
+    from askbook.settings import Settings
+    from askbook.wiring import open_store
+
+    home = tmp_path / "100%41 of ?x=1 & é"
+    async with open_store(Settings.model_validate({"askbook_home": home})) as store:
+        assert await store.ledger.load_books() == []
+    assert (home / "askbook.db").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == [home.name]

@@ -7,12 +7,24 @@ from typing import Self
 
 from pydantic import BaseModel, Field
 
-from askbook.domain import TIER_MAX, FacetValue, IngestMode, Job, JobStatus, Passage, SearchMode, SearchOutcome
+from askbook.domain import (
+    TIER_MAX,
+    Confidence,
+    ConfidenceLevel,
+    FacetValue,
+    IngestMode,
+    Job,
+    JobStatus,
+    Passage,
+    RefusalReason,
+    SearchMode,
+    SearchOutcome,
+)
 
 
 class SearchResult(BaseModel):
     text: str
-    score: float = Field(ge=0, le=1)
+    score: float = Field(ge=0, le=1, description="The calibrated relevance; results are in its order.")
     source_file: str
     section_title: str | None
     module: str
@@ -46,7 +58,7 @@ class SearchResult(BaseModel):
         return cls(
             **fields,
             chunk_id=chunk.id,
-            score=passage.score,
+            score=passage.score if passage.relevance is None else passage.relevance,
             rank=passage.rank,
             similarity=passage.similarity,
             keyword_score=passage.keyword_score,
@@ -70,13 +82,55 @@ class SearchResponse(BaseModel):
             query=outcome.query,
             results=[SearchResult.from_passage(passage) for passage in outcome.passages],
             total_found=outcome.total_found,
-            hardware_tier_filter=outcome.filters.hardware_tier or TIER_MAX,
+            hardware_tier_filter=TIER_MAX if outcome.filters.hardware_tier is None else outcome.filters.hardware_tier,
             module_filter=outcome.filters.module,
             book_id=outcome.filters.book_id,
             mode=outcome.mode,
             embedding_time_ms=outcome.embedding_ms,
             retrieval_time_ms=outcome.retrieval_ms,
         )
+
+
+class ConfidenceMetrics(BaseModel):
+    """Seed 004's, over the calibrated relevance of the five best passages."""
+
+    average_similarity: float = Field(ge=0, le=1)
+    min_similarity: float = Field(ge=0, le=1)
+    max_similarity: float = Field(ge=0, le=1)
+    num_chunks: int = Field(ge=0)
+    chunk_diversity: float = Field(ge=0, le=1)
+    confidence_level: ConfidenceLevel
+    should_answer: bool
+
+    @classmethod
+    def from_confidence(cls, confidence: Confidence) -> Self:
+        return cls.model_validate(confidence, from_attributes=True)
+
+
+class SearchSignals(BaseModel):
+    """What the search tells of the question; the two chances are null where raw cosines decide."""
+
+    similarity: float | None = Field(description="Mean raw cosine of the five best passages.")
+    coverage: float = Field(description="The most of the question's words, weighed by rarity, that one of them holds.")
+    score: float
+    lead: float = Field(description="How far the best lesson is ahead of the next.")
+    unknown_words: list[str]
+    chance_in_book: float | None
+    chance_right_place: float | None
+
+
+class Explanation(BaseModel):
+    query: str
+    book_id: str
+    mode: SearchMode
+    calibration: str
+    notice: str | None
+    gate: str = Field(description="What decided, in words.")
+    confidence: ConfidenceMetrics
+    signals: SearchSignals
+    refusal: RefusalReason | None
+    advice: str | None
+    nearest: list[SearchResult]
 
 
 class FileProblem(BaseModel):

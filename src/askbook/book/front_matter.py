@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
@@ -76,7 +77,7 @@ def read_yaml(raw: str, body_start: int = 0) -> FrontMatter:
         if refusal := _refusal(raw):
             complaint, line = refusal
             return FrontMatter({}, body_start, complaint, _key_at(raw, line))
-        values = yaml.load(raw, Loader=_Loader)  # noqa: S506 - the base loader builds strings only
+        values = _storable(yaml.load(raw, Loader=_Loader))  # noqa: S506 - the base loader builds strings only
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be read"
@@ -87,8 +88,18 @@ def read_yaml(raw: str, body_start: int = 0) -> FrontMatter:
             _key_at(raw, mark.line if mark else 0),
         )
     if not isinstance(values, dict):
-        return FrontMatter({}, body_start, "the front matter is not a list of `key: value` lines")
+        # Two rules with prose between them are no front matter: what they hold is the lesson's.
+        return FrontMatter({}, 0, "the front matter is not a list of `key: value` lines")
     return FrontMatter({str(key): value for key, value in values.items()}, body_start)
+
+
+def _storable(value: Any) -> Any:
+    """Escapes in YAML can write NUL and halves of characters, which no database takes as text."""
+    if isinstance(value, dict):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _salvage(raw: str) -> dict[str, YamlValue]:

@@ -70,6 +70,7 @@ class SummaryEntry:
 @dataclass(frozen=True, slots=True)
 class Place:
     module: str
+    module_folder: str
     chapter: int
     lesson: int
     title: str
@@ -308,6 +309,7 @@ class Layout:
         first = first_claims[spot.module, spot.chapter, lesson]
         return Place(
             module=spot.module,
+            module_folder="/".join(spot.module_folder),
             chapter=spot.chapter,
             lesson=lesson,
             title=own_title or self._made_title(spot),

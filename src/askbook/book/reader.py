@@ -13,7 +13,7 @@ from pathlib import Path
 
 from askbook.book.chunker import CHUNKER_VERSION, make_id
 from askbook.book.front_matter import FrontMatter, read_facet, read_front_matter, read_yaml
-from askbook.book.layout import Category, Folder, Layout, Page, Place, SummaryEntry, read_summary
+from askbook.book.layout import MAIN, Category, Folder, Layout, Page, Place, SummaryEntry, read_summary
 from askbook.book.manifest import EVERY_LESSON, FILE, LAYER, PROFICIENCY, TIER, read_manifest
 from askbook.book.sections import find_title
 from askbook.domain import Book, Facet, FacetValue, Lesson, Problem
@@ -65,17 +65,18 @@ def read_lessons(
 ) -> tuple[list[Lesson], list[Problem]]:
     """Every lesson in reading order, and what was wrong with the files. A bad file never stops the others."""
     files, problems = find_files(folder, book)
-    texts: dict[str, _Text] = {}
-    for path, file in files.items():
-        try:
-            texts[path] = _read_text(path, file)
-        except Unreadable as error:
-            problems.append(Problem(path, f"this file {error}", skipped=True))
-        if on_file:
-            on_file(path)
+    texts, unreadable = _read_texts(files, on_file)
+    problems += unreadable
     layout = _build_layout(_home(folder), book, texts, problems)
     lessons = [_build_lesson(book, texts[page.path], place, problems) for page, place in layout.place_pages()]
     return lessons, problems + layout.problems
+
+
+def find_modules(folder: Path, book: Book) -> dict[str, str]:
+    """The folders that hold a module each, and its name; written into askbook.toml they change nothing."""
+    texts, problems = _read_texts(find_files(folder, book)[0])
+    places = [place for _, place in _build_layout(_home(folder), book, texts, problems).place_pages()]
+    return {place.module_folder: place.module for place in places if place.module != MAIN and place.module_folder}
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -178,6 +179,21 @@ def _read_bytes(path: Path, limit: int) -> bytes:
             return file.read(limit)
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}") from error
+
+
+def _read_texts(
+    files: Mapping[str, Path], on_file: Callable[[str], None] | None = None
+) -> tuple[dict[str, _Text], list[Problem]]:
+    texts: dict[str, _Text] = {}
+    problems: list[Problem] = []
+    for path, file in files.items():
+        try:
+            texts[path] = _read_text(path, file)
+        except Unreadable as error:
+            problems.append(Problem(path, f"this file {error}", skipped=True))
+        if on_file:
+            on_file(path)
+    return texts, problems
 
 
 def _read_text(path: str, file: Path) -> _Text:

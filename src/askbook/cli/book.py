@@ -16,11 +16,11 @@ from pydantic import BaseModel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from askbook.api.schemas import IngestionJob, SearchResponse
-from askbook.book.reader import read_book, read_lessons
+from askbook.book.reader import find_modules, read_book, read_lessons
 from askbook.cli.render import err, out, print_json, show_finished, show_outcome, show_problems
 from askbook.cli.running import run_async
 from askbook.domain import QUERY_MAX, Book, Filters, IngestMode, Job
-from askbook.errors import BookError, InputError
+from askbook.errors import BookError, InputError, StorageError
 from askbook.ingest.pipeline import Step, Tally
 from askbook.ingest.worker import Watcher
 from askbook.settings import load_settings
@@ -102,14 +102,16 @@ def init(
     book = read_book(folder)
     lessons, problems = read_lessons(folder, book)
     show_problems(problems)
-    modules = {lesson.source_file.split("/")[0]: lesson.module for lesson in lessons if "/" in lesson.source_file}
+    if not lessons:
+        raise BookError(f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx and .markdown files.")
+    modules = find_modules(folder, book)
     try:
         target.write_text(_to_toml(book, modules), encoding="utf-8")
     except OSError as error:
         raise BookError(f"{target} cannot be written: {error.strerror}", "Check the folder's permissions.") from error
     if as_json:
         return print_json(Start(file=str(target), book_id=book.book_id, lessons=len(lessons), modules=modules))
-    out.print(f"{target}: {len(lessons)} lessons in {len(set(modules.values())) or 1} modules.")
+    out.print(f"{target}: {len(lessons)} lessons in {len({lesson.module for lesson in lessons})} modules.")
     out.print(f"Change what is not right, then: askbook ingest {folder}")
 
 
@@ -122,8 +124,20 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
     for unfinished in await askbook.jobs.load_open():
         if unfinished.job_id != job.job_id:
             err.print(f"Job {unfinished.job_id} ({unfinished.book_id}) was left unfinished; it goes on first.")
-            await askbook.worker.run_job(unfinished.job_id, watch)
-    return await askbook.worker.run_job(job.job_id, watch)
+            done = await askbook.worker.run_job(unfinished.job_id, watch)
+            err.print(f"Job {done.job_id} {done.status}{f': {done.error_message}' if done.error_message else ''}")
+    done = await askbook.worker.run_job(job.job_id, watch)
+    if done.chunks_deleted or mode != "incremental":
+        await _compact(askbook)
+    return done
+
+
+async def _compact(askbook: Askbook) -> None:
+    """Nobody is served while a command ingests: the time to give back what deleted points took."""
+    try:
+        await askbook.index.optimize()
+    except StorageError as error:
+        err.print(f"The index was not compacted: {error.message}")
 
 
 async def _refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode: IngestMode) -> None:
@@ -178,9 +192,9 @@ def _to_toml(book: Book, modules: dict[str, str]) -> str:
         f"book_id = {quoted(book.book_id)}",
         f"title = {quoted(book.title)}",
         f"base_url = {quoted(book.base_url)}" if book.base_url else '# base_url = "https://example.org/book"',
-        'ignore = ["drafts/**"]',
+        '# ignore = ["drafts/**"]',
         "",
-        "# folder = module name",
+        "# Folder = module name; a lesson in no such folder belongs to the module main.",
         "[modules]",
         *(f"{quoted(folder)} = {quoted(module)}" for folder, module in sorted(modules.items())),
         "",

@@ -82,8 +82,6 @@ def jobs(
         print_json(JobList(jobs=[IngestionJob.from_job(job) for job in found]))
     elif job_id is not None:
         out.print(_job_table(found))
-        if found[0].error_message:
-            out.print(Text(clean(found[0].error_message)))
         show_problems(found[0].problems)
     elif found:
         out.print(_job_table(found))
@@ -93,7 +91,7 @@ def jobs(
 
 def _job_table(jobs: list[Job]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("job", "book", "mode", "status", "files", "new", "gone", "problems", "started", "seconds"):
+    for name in ("job", "book", "mode", "status", "files", "new", "gone", "problems", "started", "seconds", "why"):
         table.add_column(name)
     for job in jobs:
         status = job.status if job.status != "running" else f"{job.phase} {job.progress:.0%}"
@@ -109,6 +107,7 @@ def _job_table(jobs: list[Job]) -> Table:
             len(job.problems),
             started,
             "" if job.duration_seconds is None else job.duration_seconds,
+            job.error_message or "",
         )
         table.add_row(*(clean(str(cell)) for cell in cells))
     return table
@@ -130,7 +129,7 @@ def verify(
             verdict = await _verify(askbook, record.book_id)
             if verdict.agrees or not repair:
                 return verdict, None
-            await repair_book(verdict, askbook.ledger, askbook.index)
+            await repair_book(verdict, askbook.ledger, askbook.index, embeds=askbook.embedder is not None)
             folder = Path(record.folder)
             with progress_bars() as watch:
                 found = read_book(folder, record.book_id)
@@ -188,7 +187,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findi
             )
             out.print(Text.assemble(*line))
             if finding.hint:
-                out.print(Text(f"{'':<18}{clean(finding.hint)}", style="dim"))
+                out.print(Text(f"{'':<19}{clean(finding.hint)}", style="dim"))
     if any(finding.state == "broken" for finding in findings):
         raise typer.Exit(1)
 
@@ -207,7 +206,7 @@ async def _examine(settings: Settings) -> AsyncIterator[Finding]:
             async for finding in _examine_books(askbook):
                 yield finding
     except AskbookError as error:
-        yield Finding(part=type(error).__name__, state="broken", message=error.message, hint=error.hint)
+        yield Finding(part="opening", state="broken", message=error.message, hint=error.hint)
 
 
 def _describe(settings: Settings) -> str:

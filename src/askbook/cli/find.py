@@ -12,6 +12,7 @@ from askbook.cli.render import err, print_json, show_outcome
 from askbook.cli.running import run_async
 from askbook.domain import BookRecord, FacetValue, Filters, SearchOutcome
 from askbook.errors import InputError, NotFound
+from askbook.index.choices import check_choices
 from askbook.settings import load_settings
 from askbook.store.ledger import Ledger
 from askbook.wiring import open_askbook
@@ -59,9 +60,13 @@ def search(
                 url_prefix=url_prefix,
                 heading_prefix=heading,
             )
+            check_choices(filters, record)
             if record.unembedded_chunks and mode != "keyword":
                 err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
-            return await askbook.searcher.search(text, filters, mode, limit, threshold)
+            chosen = await askbook.calibrations.choose(record.book_id)
+            if chosen.notice:
+                err.print(chosen.notice)
+            return await askbook.searcher.search(text, filters, mode, limit, threshold, chosen.calibration.relevance)
 
     outcome = run_async(find())
     if as_json:
@@ -93,15 +98,10 @@ def _read_chapters(text: str | None) -> tuple[int | None, int | None]:
 
 
 def _read_facets(given: list[str], record: BookRecord) -> dict[str, tuple[FacetValue, ...]]:
+    """`name=value`, with the value as the book declares it: a number stays a number."""
     wanted: dict[str, tuple[FacetValue, ...]] = {}
     for item in given:
         name, _, value = item.partition("=")
-        if name not in record.facets:
-            known = ", ".join(record.facets) or "none"
-            raise InputError(f"the book {record.book_id} has no facet {name!r}", f"It declares: {known}.")
-        allowed = record.facets[name]
-        if allowed and value not in map(str, allowed):
-            raise InputError(f"{value!r} is no value of the facet {name}", f"It takes: {', '.join(map(str, allowed))}.")
-        typed = next((one for one in allowed if str(one) == value), value)
+        typed = next((one for one in record.facets.get(name, ()) if str(one) == value), value)
         wanted[name] = (*wanted.get(name, ()), typed)
     return wanted

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from askbook import __version__
-from askbook.cli import book, care, find, measure
+from askbook.cli import book, care, find, judge, measure
 from askbook.cli.render import say_error
 from askbook.errors import AskbookError
 
@@ -26,6 +26,8 @@ app.command()(book.demo)
 app.command()(book.init)
 app.command()(book.ingest)
 app.command()(find.search)
+app.command()(judge.explain)
+app.command()(judge.calibrate)
 app.command()(care.jobs)
 app.command()(care.verify)
 app.command()(care.doctor)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
+from askbook.answer.confidence import relevance_of
 from askbook.api.problems import to_problem
 from askbook.domain import Job, Problem, SearchOutcome
 from askbook.errors import AskbookError, JobFailed
@@ -57,7 +58,7 @@ def show_outcome(outcome: SearchOutcome) -> None:
         chunk = passage.chunk
         out.print()
         out.print(Text.assemble((f"{passage.rank}. ", "bold"), (clean(" › ".join(chunk.heading_path)), "bold cyan")))
-        place = f"   {chunk.source_file}:{chunk.first_line}–{chunk.last_line}   score {passage.score:.2f}"
+        place = f"   {chunk.source_file}:{chunk.first_line}–{chunk.last_line}   score {relevance_of(passage):.2f}"
         out.print(Text(clean(place), style="dim"))
         for line in _marked(_snippet(chunk.text, wanted), wanted).split("\n", allow_blank=False):
             out.print(Text("   ") + line)

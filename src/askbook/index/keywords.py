@@ -85,6 +85,22 @@ def term_ids(text: str) -> Counter[int]:
     return Counter(chain.from_iterable(map(_ids_of, _split_words(text))))
 
 
+def find_terms(text: str, wanted: Mapping[int, float]) -> set[int]:
+    """Those of the wanted terms that stand in a text."""
+    return wanted.keys() & set(chain.from_iterable(map(_ids_of, _split_words(text))))
+
+
+def weigh_terms(text: str, frequencies: Mapping[int, int], total: int) -> dict[int, float]:
+    """How rare each term of a question is; one that the book never uses is the rarest."""
+    return {term: _rarity(frequencies.get(term, 0), total) for term in term_ids(text)}
+
+
+def find_unknown_words(text: str, frequencies: Mapping[int, int]) -> list[str]:
+    """Words of which the book uses no part, as they were written."""
+    words = dict.fromkeys(_split_words(text))
+    return [word for word in words if (ids := _ids_of(word)) and not any(map(frequencies.get, ids))]
+
+
 def weigh_chunk(text: str) -> Sparse:
     counts = term_ids(text)
     damping = K1 * (1 - B + B * counts.total() / AVERAGE_TERMS)

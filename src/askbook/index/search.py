@@ -1,4 +1,4 @@
-"""A question in, ranked Passages out: dense and keyword scores on one fixed scale, of chunks that are live."""
+"""A question in, ranked Passages out: candidates from both sides of the index, of chunks that are live."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Chunk, Filters, Passage, SearchMode, SearchOutcome
+from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchMode, SearchOutcome
 from askbook.errors import InputError
 from askbook.index.embedders.base import Embedder, Vector
-from askbook.index.keywords import term_ids, weigh_query
+from askbook.index.keywords import find_unknown_words, term_ids, weigh_query, weigh_terms
+from askbook.index.ranking import Found, Relevance, Words, rank
 from askbook.index.vectors.base import Hit, Sparse, VectorIndex
 
-CANDIDATES_MIN, CANDIDATES_PER_RESULT, CANDIDATES_MAX = 50, 6, 3200
+CANDIDATES_MIN, CANDIDATES_PER_RESULT, CANDIDATES_MAX = 50, 3, 3200
 SEARCHES_MAX = 3
-HALF_SCORE = 8.0
-"""The BM25 score that counts one half."""
 REMEMBERED_QUERIES = 256
 NUMBER_MAX = 2**53
 
@@ -47,9 +46,9 @@ class Question:
     filters: Filters
     mode: SearchMode
     limit: int
-    threshold: float
     vector: Vector | None
     keywords: Sparse
+    words: Words
 
 
 @dataclass(slots=True)
@@ -64,6 +63,12 @@ class Candidates:
     def count_different(self) -> int:
         return len({chunk.content_hash for chunk in self.live.values()})
 
+    def to_found(self) -> list[Found]:
+        return [
+            Found(point_id, chunk, self.dense.get(point_id), self.keyword.get(point_id))
+            for point_id, chunk in self.live.items()
+        ]
+
 
 class Searcher:
     def __init__(self, index: VectorIndex, embedder: Embedder | None, live: LiveChunks) -> None:
@@ -73,18 +78,29 @@ class Searcher:
         self._vectors: OrderedDict[str, Vector] = OrderedDict()
 
     async def search(
-        self, text: str, filters: Filters, mode: SearchMode = "hybrid", limit: int = 5, threshold: float = 0.0
+        self,
+        text: str,
+        filters: Filters,
+        mode: SearchMode = "hybrid",
+        limit: int = 5,
+        threshold: float = 0.0,
+        relevance: Relevance | None = None,
+        hide: Callable[[Chunk], bool] | None = None,
     ) -> SearchOutcome:
+        """`relevance` rates each passage; the threshold is then compared with that, else with the ranking's score."""
         text = check_query(text)
         check_filters(filters)
         check_limits(limit, threshold)
+        plain = mode != "hybrid"
         mode = self._possible_mode(mode)
         started = time.perf_counter()
         vector = None if mode == "keyword" else await self._embed(text)
         embedded = time.perf_counter()
-        keywords = Sparse((), ()) if mode == "dense" else await self._weigh(text, filters.book_id)
-        question = Question(text, filters, mode, limit, threshold, vector, keywords)
-        ranked = _rank(question, await self._find_steadily(question))
+        keywords, words = await self._weigh(text, filters.book_id)
+        question = Question(text, filters, mode, limit, vector, Sparse((), ()) if mode == "dense" else keywords, words)
+        candidates = await self._find_steadily(question)
+        found = [one for one in candidates.to_found() if hide is None or not hide(one.chunk)]
+        ranked, signals = rank(found, words, plain, threshold, relevance)
         finished = time.perf_counter()
         return SearchOutcome(
             query=text,
@@ -94,6 +110,7 @@ class Searcher:
             total_found=len(ranked),
             embedding_ms=(embedded - started) * 1000,
             retrieval_ms=(finished - embedded) * 1000,
+            signals=signals,
         )
 
     def _possible_mode(self, mode: SearchMode) -> SearchMode:
@@ -115,9 +132,10 @@ class Searcher:
             self._vectors.popitem(last=False)
         return vector
 
-    async def _weigh(self, text: str, book_id: str) -> Sparse:
+    async def _weigh(self, text: str, book_id: str) -> tuple[Sparse, Words]:
         total, frequencies = await self._live.term_frequencies(book_id, list(term_ids(text)))
-        return weigh_query(text, frequencies, total)
+        words = Words(weigh_terms(text, frequencies, total), tuple(find_unknown_words(text, frequencies)), total)
+        return weigh_query(text, frequencies, total), words
 
     async def _find_steadily(self, question: Question) -> Candidates:
         """Search again when a lesson was swapped between the two look-ups, or its reader would miss it."""
@@ -173,53 +191,6 @@ class Searcher:
         if not question.keywords.indices or not count:
             return []
         return await self._index.find_keywords(question.keywords, question.filters, count, among)
-
-
-# --- ranking --------------------------------------------------------------------------------------
-
-
-def _rank(question: Question, candidates: Candidates) -> list[Passage]:
-    score = _choose_score(question.mode, candidates)
-    passages = [_to_passage(point_id, chunk, candidates, score) for point_id, chunk in candidates.live.items()]
-    passages.sort(key=lambda passage: (-passage.score, passage.chunk.id))
-    kept = [passage for passage in _drop_doubles(passages) if passage.score >= question.threshold]
-    return [
-        Passage(one.chunk, one.score, rank, one.similarity, one.keyword_score) for rank, one in enumerate(kept, start=1)
-    ]
-
-
-Score = Callable[[float | None, float | None], float]
-
-
-def _choose_score(mode: SearchMode, candidates: Candidates) -> Score:
-    # Of a book whose vectors are still to come, hybrid knows the keywords alone.
-    if mode == "keyword" or (mode == "hybrid" and not candidates.dense):
-        return lambda _, keyword: scale_keyword(keyword)
-    if mode == "dense":
-        return lambda similarity, _: scale_similarity(similarity)
-    return lambda similarity, keyword: 0.5 * scale_similarity(similarity) + 0.5 * scale_keyword(keyword)
-
-
-def scale_similarity(similarity: float | None) -> float:
-    return min(max(similarity or 0.0, 0.0), 1.0)
-
-
-def scale_keyword(keyword: float | None) -> float:
-    keyword = max(keyword or 0.0, 0.0)
-    return keyword / (keyword + HALF_SCORE)
-
-
-def _to_passage(point_id: str, chunk: Chunk, candidates: Candidates, score: Score) -> Passage:
-    similarity, keyword = candidates.dense.get(point_id), candidates.keyword.get(point_id)
-    return Passage(chunk, score(similarity, keyword), 0, similarity, keyword)
-
-
-def _drop_doubles(passages: Iterable[Passage]) -> Iterator[Passage]:
-    seen: set[str] = set()
-    for passage in passages:
-        if passage.chunk.content_hash not in seen:
-            seen.add(passage.chunk.content_hash)
-            yield passage
 
 
 # --- limits ---------------------------------------------------------------------------------------

@@ -147,12 +147,7 @@ class Pipeline:
             await self.announce("points half written", tally)
         await self.index.flush()
         await self.announce("points written", tally)
-        await self.ledger.commit(
-            job.book_id,
-            changes,
-            [],
-            _term_changes([draft.chunk for draft in drafts], [draft.chunk for draft in before]),
-        )
+        await self.ledger.commit(job.book_id, changes, [], await asyncio.to_thread(_term_changes, drafts, before))
         new_ids, old_ids = {draft.chunk.id for draft in drafts}, {draft.chunk.id for draft in before}
         tally.files_processed += len(group)
         tally.chunks_created += len(new_ids - old_ids)
@@ -160,8 +155,8 @@ class Pipeline:
         await self.announce("committed", tally)
 
     async def _remove_lessons(self, book_id: str, files: Sequence[str], tally: Tally) -> None:
-        before = [draft.chunk for draft in await self.ledger.load_drafts(book_id, files)]
-        await self.ledger.commit(book_id, [], files, _term_changes([], before))
+        before = await self.ledger.load_drafts(book_id, files)
+        await self.ledger.commit(book_id, [], files, await asyncio.to_thread(_term_changes, [], before))
         tally.chunks_deleted += len(before)
         await self.announce("committed", tally)
 
@@ -230,9 +225,9 @@ def _to_points(drafts: Sequence[DraftChunk], known: dict[str, Vector]) -> list[P
     ]
 
 
-def _term_changes(after: Sequence[Chunk], before: Sequence[Chunk]) -> Counter[int]:
-    changes = count_terms(map(keyword_text, after))
-    changes.subtract(count_terms(map(keyword_text, before)))
+def _term_changes(after: Sequence[DraftChunk], before: Sequence[DraftChunk]) -> Counter[int]:
+    changes = count_terms(keyword_text(draft.chunk) for draft in after)
+    changes.subtract(count_terms(keyword_text(draft.chunk) for draft in before))
     return changes
 
 

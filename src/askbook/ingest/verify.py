@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
-from askbook.domain import Lesson
+from askbook.domain import Lesson, LessonRecord
 from askbook.index.keywords import count_terms, keyword_text
 from askbook.index.vectors.base import VectorIndex
-from askbook.store.ledger import DraftChunk, Ledger
+from askbook.store.ledger import DraftChunk, Ledger, slices
 
 Where = Literal["folder", "ledger", "index"]
 
-
-NO_RECORD = "has chunks, but no record"
+FILES_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,82 +45,88 @@ class Verdict:
 
 async def verify_book(book_id: str, ledger: Ledger, index: VectorIndex, embeds: bool) -> Verdict:
     """Read the folder anew and compare it with all that is stored. `embeds`: whether vectors are expected."""
-    record = await ledger.load_book(book_id)
-    folder = Path(record.folder)
-    book = await asyncio.to_thread(read_book, folder, book_id)
-    lessons, problems = await asyncio.to_thread(read_lessons, folder, book)
-    unreadable = {problem.source_file for problem in problems if problem.skipped}
-    drafts = await ledger.load_drafts(book_id)
-    points = {point_id: has_vector async for point_id, has_vector in index.scroll_points(book_id)}
-    differences = [
-        *await _compare_folder(lessons, unreadable, ledger, book_id, drafts),
-        *await _compare_terms(ledger, book_id, drafts, record.total_chunks),
-        *_compare_points(drafts, points, embeds),
-    ]
-    return Verdict(book_id, len(lessons), len(drafts), len(points), tuple(differences))
+    book = await ledger.load_book(book_id)
+    lessons, unreadable = await asyncio.to_thread(_read_folder, Path(book.folder), book_id)
+    records = await ledger.load_records(book_id)
+    points = await _load_points(index, book_id)
+    differences = [*_compare_files(lessons, records, unreadable)]
+    terms: Counter[int] = Counter()
+    live: set[str] = set()
+    for files in slices(sorted(await ledger.load_files(book_id)), FILES_AT_ONCE):
+        drafts = await ledger.load_drafts(book_id, files)
+        live.update(draft.point_id for draft in drafts)
+        terms += await asyncio.to_thread(count_terms, [keyword_text(draft.chunk) for draft in drafts])
+        differences += await asyncio.to_thread(_compare_chunks, files, drafts, lessons, records)
+        differences += _compare_points(drafts, points, embeds)
+    if points.keys() - live:
+        differences.append(Difference("index", "", f"{len(points.keys() - live)} points belong to no chunk"))
+    if Counter(await ledger.load_terms(book_id)) != terms:
+        differences.append(Difference("ledger", "", "the word counts are not those of the chunks"))
+    if book.total_chunks != len(live):
+        differences.append(Difference("ledger", "", f"{book.total_chunks} chunks are said to be live, {len(live)} are"))
+    return Verdict(book_id, len(lessons), len(live), len(points), tuple(differences))
 
 
-async def repair_book(verdict: Verdict, ledger: Ledger, index: VectorIndex) -> None:
+async def repair_book(verdict: Verdict, ledger: Ledger, index: VectorIndex, embeds: bool) -> None:
     """Make the next incremental job mend every difference."""
     book_id = verdict.book_id
-    live = {draft.point_id: draft for draft in await ledger.load_drafts(book_id)}
-    points = {point_id: has_vector async for point_id, has_vector in index.scroll_points(book_id)}
-    await ledger.doom_points(book_id, [point_id for point_id in points if point_id not in live])
-    await ledger.mark_embedded([point for point in live if not points.get(point, False)], embedded=False)
-    await ledger.commit(
-        book_id, [], [item.source_file for item in verdict.differences if item.message == NO_RECORD], {}
-    )
     await ledger.forget_files(book_id, sorted({difference.source_file for difference in verdict.differences}))
-    await ledger.recount_terms(book_id, count_terms(keyword_text(draft.chunk) for draft in live.values()))
+    points = await _load_points(index, book_id)
+    terms: Counter[int] = Counter()
+    live: set[str] = set()
+    for files in slices(sorted(await ledger.load_files(book_id)), FILES_AT_ONCE):
+        drafts = await ledger.load_drafts(book_id, files)
+        live.update(draft.point_id for draft in drafts)
+        terms += await asyncio.to_thread(count_terms, [keyword_text(draft.chunk) for draft in drafts])
+    await ledger.doom_points(book_id, sorted(points.keys() - live))
+    if embeds:
+        await ledger.mark_embedded(sorted(point for point in live if not points.get(point, False)), embedded=False)
+    await ledger.recount_terms(book_id, terms)
 
 
-async def _compare_folder(
-    lessons: list[Lesson], unreadable: set[str], ledger: Ledger, book_id: str, drafts: list[DraftChunk]
+def _read_folder(folder: Path, book_id: str) -> tuple[dict[str, Lesson], set[str]]:
+    lessons, problems = read_lessons(folder, read_book(folder, book_id))
+    return {lesson.source_file: lesson for lesson in lessons}, {one.source_file for one in problems if one.skipped}
+
+
+async def _load_points(index: VectorIndex, book_id: str) -> dict[str, bool]:
+    return {point_id: has_vector async for point_id, has_vector in index.scroll_points(book_id)}
+
+
+def _compare_files(
+    lessons: dict[str, Lesson], records: dict[str, LessonRecord], unreadable: set[str]
+) -> Iterator[Difference]:
+    for file in sorted(records.keys() - lessons.keys() - unreadable):
+        yield Difference("folder", file, "is indexed, but no longer in the folder")
+    for file, lesson in lessons.items():
+        if file not in records:
+            yield Difference("folder", file, "is in the folder, but not indexed")
+        elif records[file].fingerprint != lesson.fingerprint:
+            yield Difference("folder", file, "was changed since it was indexed")
+
+
+def _compare_chunks(
+    files: Sequence[str], drafts: list[DraftChunk], lessons: dict[str, Lesson], records: dict[str, LessonRecord]
 ) -> list[Difference]:
-    records = await ledger.load_records(book_id)
-    stored: dict[str, list[DraftChunk]] = {}
-    for draft in drafts:
-        stored.setdefault(draft.chunk.source_file, []).append(draft)
-    found = [
-        Difference("folder", file, "is indexed, but no longer in the folder")
-        for file in sorted(set(records) - {lesson.source_file for lesson in lessons} - unreadable)
-    ]
-    for lesson in lessons:
-        record = records.get(lesson.source_file)
-        if record is None:
-            found.append(Difference("folder", lesson.source_file, "is in the folder, but not indexed"))
-        elif record.fingerprint != lesson.fingerprint:
-            found.append(Difference("folder", lesson.source_file, "was changed since it was indexed"))
-        else:
-            chunks = await asyncio.to_thread(split_lesson, lesson)
-            kept = [draft.chunk for draft in stored.get(lesson.source_file, [])]
-            if chunks != kept or record.chunk_ids != tuple(chunk.id for chunk in chunks):
-                found.append(Difference("ledger", lesson.source_file, "its stored chunks are not those of the file"))
-    orphans = sorted(set(stored) - set(records))
-    return found + [Difference("ledger", file, NO_RECORD) for file in orphans]
-
-
-async def _compare_terms(ledger: Ledger, book_id: str, drafts: list[DraftChunk], total: int) -> list[Difference]:
-    counted = await asyncio.to_thread(count_terms, [keyword_text(draft.chunk) for draft in drafts])
     found: list[Difference] = []
-    if Counter(await ledger.load_terms(book_id)) != counted:
-        found.append(Difference("ledger", "", "the word counts are not those of the chunks"))
-    if total != len(drafts):
-        found.append(Difference("ledger", "", f"{total} chunks are said to be live, {len(drafts)} are"))
+    for file in files:
+        stored = [draft.chunk for draft in drafts if draft.chunk.source_file == file]
+        record, lesson = records.get(file), lessons.get(file)
+        if record is None:
+            found.append(Difference("ledger", file, "has chunks, but no record"))
+        elif lesson is not None and record.fingerprint == lesson.fingerprint:
+            chunks = split_lesson(lesson)
+            if chunks != stored or record.chunk_ids != tuple(chunk.id for chunk in chunks):
+                found.append(Difference("ledger", file, "its stored chunks are not those of the file"))
     return found
 
 
-def _compare_points(drafts: list[DraftChunk], points: dict[str, bool], embeds: bool) -> list[Difference]:
-    found: list[Difference] = []
+def _compare_points(drafts: list[DraftChunk], points: dict[str, bool], embeds: bool) -> Iterator[Difference]:
     for draft in drafts:
         file, number = draft.chunk.source_file, draft.chunk.chunk_index + 1
         if draft.point_id not in points:
-            found.append(Difference("index", file, f"chunk {number} is missing from the index"))
+            yield Difference("index", file, f"chunk {number} is missing from the index")
         elif embeds and not points[draft.point_id]:
-            found.append(Difference("index", file, f"chunk {number} has no vector"))
+            yield Difference("index", file, f"chunk {number} has no vector")
         elif embeds and not draft.embedded:
-            found.append(Difference("ledger", file, f"chunk {number} waits to be embedded"))
-    stray = len(points.keys() - {draft.point_id for draft in drafts})
-    if stray:
-        found.append(Difference("index", "", f"{stray} points belong to no chunk"))
-    return found
+            yield Difference("ledger", file, f"chunk {number} waits to be embedded")

@@ -79,6 +79,9 @@ class Worker:
                 tally = await pipeline.run(job)
             await self._save(job_id, "completed", tally)
             await self.jobs.complete(job_id)
+        except asyncio.CancelledError:
+            await asyncio.shield(self.jobs.fail(job_id, "stopped; ingest again, and it goes on from there"))
+            raise
         except AskbookError as error:
             await self.jobs.fail(job_id, " ".join(filter(None, (f"{error.message}.", error.hint))))
         except Exception as error:

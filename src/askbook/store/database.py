@@ -9,14 +9,14 @@ from typing import Any
 
 from sqlalchemy import Connection, event, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.schema import Table
 
 from askbook.errors import StorageError
 
-HEAD = "0001"
+HEAD = "0002"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -38,6 +38,8 @@ class Database:
         """One snapshot: what is read inside belongs together."""
         with _translated(self.engine):
             async with self.engine.connect() as connection:
+                if self.engine.dialect.name == "postgresql":
+                    await connection.execution_options(isolation_level="REPEATABLE READ")
                 yield connection
 
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
@@ -50,7 +52,7 @@ class Database:
         await self.engine.dispose()
 
 
-async def open_database(url: str) -> Database:
+async def open_database(url: str | URL) -> Database:
     """Connect, and bring the tables up to date."""
     engine = _create_engine(url)
     try:
@@ -65,15 +67,17 @@ async def open_database(url: str) -> Database:
     return Database(engine)
 
 
-def _create_engine(url: str) -> AsyncEngine:
+def _create_engine(url: str | URL) -> AsyncEngine:
     try:
-        parsed = make_url(url)
+        parsed = make_url(url.replace("postgres://", "postgresql://", 1) if isinstance(url, str) else url)
     except ArgumentError as error:
         raise StorageError(
             "DATABASE_URL is not a database address", "Write it as postgresql://user:password@host/name."
         ) from error
     if parsed.get_backend_name() == "postgresql":
-        return create_async_engine(parsed.set(drivername="postgresql+asyncpg"), pool_pre_ping=True)
+        # The usual name of the option is libpq's; asyncpg has its own.
+        query = {"ssl" if name == "sslmode" else name: value for name, value in parsed.query.items()}
+        return create_async_engine(parsed.set(drivername="postgresql+asyncpg", query=query), pool_pre_ping=True)
     if parsed.get_backend_name() != "sqlite":
         raise StorageError(
             f"DATABASE_URL names {parsed.get_backend_name()}, which askbook does not speak",
@@ -119,7 +123,7 @@ def _current_revision(connection: Connection) -> str | None:
 
 @contextlib.contextmanager
 def _translated(engine: AsyncEngine) -> Iterator[None]:
-    where = engine.url.database if engine.dialect.name == "sqlite" else f"{engine.url.host}/{engine.url.database}"
+    where = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
     try:
         yield
     except (IntegrityError, ProgrammingError, DataError):

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from sqlalchemy import RowMapping, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from askbook.domain import PERSONAL, Book, BookRecord, Chunk, IngestMode, Lesson, LessonRecord, Piece
+from askbook.domain import Book, BookRecord, Chunk, IngestMode, Lesson, LessonRecord, Piece
 from askbook.errors import NotFound
 from askbook.store.database import Database
-from askbook.store.schema import books, chunks, doomed_points, indexes, lessons, terms
+from askbook.store.schema import books, calibrations, chunks, doomed_points, indexes, lessons, terms
 
 T = TypeVar("T")
 
@@ -118,11 +118,13 @@ class Ledger:
         async with self.database.reading() as connection:
             files = await _count_by_book(connection, select(lessons.c.book_id, func.count()))
             waiting = await _count_by_book(connection, select(chunks.c.book_id, func.count()).where(~chunks.c.embedded))
+            modules = (await connection.execute(select(lessons.c.book_id, lessons.c.module).distinct())).all()
             rows = (await connection.execute(select(books).order_by(books.c.book_id))).mappings()
             return [
                 BookRecord(
                     **{name: value for name, value in row.items() if name != "facets"},
                     facets={name: tuple(values) for name, values in row["facets"].items()},
+                    modules=tuple(sorted(module for book_id, module in modules if book_id == row["book_id"])),
                     total_files=files.get(row["book_id"], 0),
                     unembedded_chunks=waiting.get(row["book_id"], 0),
                 )
@@ -134,6 +136,13 @@ class Ledger:
             if record.book_id == book_id:
                 return record
         raise NotFound(f"there is no book {book_id}", "`askbook ingest FOLDER` makes one; `askbook doctor` lists them.")
+
+    async def load_files(self, book_id: str) -> set[str]:
+        """Every file that has a record or a chunk; the two agree unless something broke."""
+        async with self.database.reading() as connection:
+            recorded = await connection.scalars(select(lessons.c.source_file).where(lessons.c.book_id == book_id))
+            cut = await connection.scalars(select(chunks.c.source_file).where(chunks.c.book_id == book_id).distinct())
+            return {*recorded, *cut}
 
     async def load_records(self, book_id: str) -> dict[str, LessonRecord]:
         """Every indexed file of a book."""
@@ -174,7 +183,7 @@ class Ledger:
     # --- changing a book --------------------------------------------------------------------------
 
     async def save_book(self, book: Book, folder: str) -> None:
-        facets = {facet.name: list(facet.values) for facet in book.facets if facet.name not in PERSONAL}
+        facets = {facet.name: list(facet.values) for facet in book.facets}
         values = {"title": book.title, "folder": folder, "facets": facets}
         new = {"book_id": book.book_id, "revision": 0, "total_chunks": 0, **values}
         async with self.database.writing() as connection:
@@ -216,7 +225,7 @@ class Ledger:
             await _bump(connection, book_id)
 
     async def forget_files(self, book_id: str, source_files: Sequence[str]) -> None:
-        """Strike files out of the record without touching what readers see, so that the next job does them again."""
+        """Make the next job do these files again; until then readers see what they saw. Chunks without a record go."""
         async with self.database.writing() as connection:
             for some in slices(source_files):
                 await connection.execute(
@@ -224,6 +233,9 @@ class Ledger:
                     .where(lessons.c.book_id == book_id, lessons.c.source_file.in_(some))
                     .values(fingerprint="")
                 )
+                recorded = select(lessons.c.source_file).where(lessons.c.book_id == book_id)
+                stray = chunks.c.source_file.in_(some) & chunks.c.source_file.not_in(recorded)
+                await connection.execute(delete(chunks).where(chunks.c.book_id == book_id, stray))
 
     async def stamp_book(self, book_id: str, mode: IngestMode) -> None:
         now = datetime.now(UTC)
@@ -307,6 +319,21 @@ class Ledger:
                 self.database.insert(indexes)
                 .values(collection=collection, **values)
                 .on_conflict_do_update(index_elements=["collection"], set_=values)
+            )
+
+    # --- how sure a book's answers are ------------------------------------------------------------
+
+    async def load_calibration(self, book_id: str) -> str | None:
+        async with self.database.reading() as connection:
+            return await connection.scalar(select(calibrations.c.calibration).where(calibrations.c.book_id == book_id))
+
+    async def save_calibration(self, book_id: str, calibration: str) -> None:
+        values = {"calibration": calibration, "made_at": datetime.now(UTC)}
+        async with self.database.writing() as connection:
+            await connection.execute(
+                self.database.insert(calibrations)
+                .values(book_id=book_id, **values)
+                .on_conflict_do_update(index_elements=["book_id"], set_=values)
             )
 
     # --- inside a transaction ---------------------------------------------------------------------

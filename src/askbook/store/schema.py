@@ -123,6 +123,14 @@ indexes = Table(
     Column("dimension", Integer, nullable=False),
 )
 
+calibrations = Table(
+    "calibrations",
+    metadata,
+    Column("book_id", String(64), primary_key=True),
+    Column("calibration", Text, nullable=False),
+    Column("made_at", UtcDateTime, nullable=False),
+)
+
 jobs = Table(
     "jobs",
     metadata,

@@ -1,0 +1,194 @@
+"""From what a search found to how sure we are: a few weights, and what they were measured with.
+
+Two logistic curves. `in_book` is the chance that the book answers the question at all; `right_place` the chance that, if
+it does, the first passage is from the lesson that does. A calibration belongs to one embedder, one chunker and, where
+`askbook calibrate` made it, one state of one book; elsewhere its numbers would mean nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import resources
+from typing import Literal, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from askbook.domain import Passage, Signals
+
+Origin = Literal["built-in", "book", "raw"]
+Weights = tuple[float, ...]
+
+GATE = 0.60
+"""The seed's limit of an answer: below it the book is taken not to say."""
+FLOOR = 0.605
+"""What a question keeps that the book answers, though not clearly in one place."""
+SPREAD = 2.0
+"""How far a passage's own score moves its relevance from the question's."""
+KEYWORDS = "keywords"
+RIDGE = 1.0
+ROUNDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a calibration was measured with. No revision: any book."""
+
+    embedder: str
+    chunker: int
+    revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    in_book: Weights
+    """Of one, the coverage, the book's size, the mean cosine; no fourth weight where no cosine is looked at."""
+    right_place: Weights
+    """Of one, the lead, the score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    origin: Origin
+    fingerprint: Fingerprint
+    words: Curves
+    """For a search that found no vectors."""
+    meaning: Curves | None = None
+    """None for an embedder whose cosines were never measured."""
+    questions: int = 0
+    """How many it was fitted on."""
+
+    def choose_curves(self, signals: Signals) -> Curves:
+        return self.words if self.meaning is None or signals.similarity is None else self.meaning
+
+    def chance_in_book(self, signals: Signals) -> float:
+        weights = self.choose_curves(signals).in_book
+        return _curve(weights, in_book_values(signals)[: len(weights)])
+
+    def chance_right_place(self, signals: Signals) -> float:
+        return _curve(self.choose_curves(signals).right_place, right_place_values(signals))
+
+    def confidence(self, signals: Signals) -> float:
+        """The chance that the first passage answers; never below the gate for a question that the book does answer."""
+        in_book = self.chance_in_book(signals)
+        both = in_book * self.chance_right_place(signals)
+        return max(both, FLOOR) if in_book >= GATE else min(both, GATE - 0.01)
+
+    def relevance(self, signals: Signals, passage: Passage) -> float:
+        """The mean over the five best passages is the confidence; a better score is a higher relevance."""
+        if self.origin == "raw":
+            return min(max(passage.similarity or 0.0, 0.0), 1.0)
+        confidence = self.confidence(signals)
+        moved = SPREAD * confidence * (1 - confidence) * (passage.score - signals.mean_score)
+        return min(max(confidence + moved, 0.0), 1.0)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        values = json.loads(text)
+        return cls(
+            origin=values["origin"],
+            fingerprint=Fingerprint(**values["fingerprint"]),
+            words=_read_curves(values["words"]),
+            meaning=_read_curves(values["meaning"]) if values["meaning"] else None,
+            questions=values["questions"],
+        )
+
+
+def _read_curves(values: Mapping[str, Sequence[float]]) -> Curves:
+    return Curves(tuple(values["in_book"]), tuple(values["right_place"]))
+
+
+def in_book_values(signals: Signals) -> Weights:
+    # The best of many chunks is good by chance: a large book must show more than a small one.
+    return (1.0, signals.coverage, math.log(max(signals.chunks, 1)), signals.similarity or 0.0)
+
+
+def right_place_values(signals: Signals) -> Weights:
+    return (1.0, signals.lead, signals.score)
+
+
+def _curve(weights: Sequence[float], values: Sequence[float]) -> float:
+    logit = sum(weight * value for weight, value in zip(weights, values, strict=True))
+    return 1 / (1 + math.exp(-min(max(logit, -30.0), 30.0)))
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+class SavedCalibrations(Protocol):
+    async def load_calibration(self, book_id: str) -> str | None: ...
+
+    async def revision(self, book_id: str) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    calibration: Calibration
+    notice: str | None = None
+    """Why it is not the one that the book was given."""
+
+
+class Calibrations:
+    """Which calibration holds for a book now: its own while nothing changed, else the embedder's, else the words'."""
+
+    def __init__(self, saved: SavedCalibrations, embedder: str | None, chunker: int, raw: bool = False) -> None:
+        self._saved = saved
+        self._raw = raw and embedder is not None
+        self.now = Fingerprint(embedder or KEYWORDS, chunker)
+
+    async def choose(self, book_id: str) -> Chosen:
+        built_in = load_built_in(self.now)
+        if self._raw:
+            return Chosen(replace(built_in, origin="raw"))
+        text = await self._saved.load_calibration(book_id)
+        if text is None:
+            return Chosen(built_in)
+        own = Calibration.from_json(text)
+        changed = name_change(own.fingerprint, replace(self.now, revision=await self._saved.revision(book_id)))
+        if changed is None:
+            return Chosen(own)
+        return Chosen(built_in, f"{changed} since `askbook calibrate`: its figures no longer hold; run it again")
+
+
+def name_change(then: Fingerprint, now: Fingerprint) -> str | None:
+    if then.embedder != now.embedder:
+        return f"the embedder changed from {then.embedder} to {now.embedder}"
+    if then.chunker != now.chunker:
+        return "the way that chunks are cut changed"
+    return "the book changed" if then.revision != now.revision else None
+
+
+def load_built_in(now: Fingerprint) -> Calibration:
+    """What was measured for this embedder; for one that never was, what the words alone tell."""
+    built_in = [
+        Calibration.from_json(file.read_text(encoding="utf-8"))
+        for file in sorted(
+            resources.files("askbook.answer").joinpath("calibrations").iterdir(), key=lambda one: one.name
+        )
+        if file.name.endswith(".json")
+    ]
+    by_embedder = {one.fingerprint.embedder: one for one in built_in}
+    return by_embedder.get(now.embedder, by_embedder[KEYWORDS])
+
+
+# --- fitting --------------------------------------------------------------------------------------
+
+
+def fit_curve(values: Sequence[Weights], wanted: Sequence[bool], shares: Sequence[float], start: Weights) -> Weights:
+    """The weights of highest likelihood; `RIDGE` holds them near `start`, so that few questions move them little."""
+    x: npt.NDArray[np.float64] = np.asarray(values, dtype=float)
+    y, share, origin = np.asarray(wanted, dtype=float), np.asarray(shares, dtype=float), np.asarray(start, dtype=float)
+    weights = origin.copy()
+    hold = RIDGE * np.eye(len(start))
+    for _ in range(ROUNDS):
+        chance = 1 / (1 + np.exp(-np.clip(x @ weights, -30, 30)))
+        slope = x.T @ (share * (y - chance)) - hold @ (weights - origin)
+        bend = (x * (share * chance * (1 - chance))[:, None]).T @ x + hold
+        weights = weights + np.clip(np.linalg.solve(bend, slope), -5, 5)
+    return tuple(round(float(weight), 3) for weight in weights)

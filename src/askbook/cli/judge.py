@@ -1,0 +1,180 @@
+"""`askbook explain` and `askbook calibrate`: what a confidence is made of, and how it is fitted to a book."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from askbook.answer.calibration import Calibration, Chosen, Weights, load_built_in
+from askbook.answer.confidence import judge, name_gate, refuse, relevance_of
+from askbook.answer.probes import Asked, ask_probes, check_enough, fit_calibration, make_probes, measure_probes
+from askbook.api.schemas import ConfidenceMetrics, Explanation, SearchResult, SearchSignals
+from askbook.cli.find import choose_book
+from askbook.cli.render import clean, err, out, print_json
+from askbook.cli.running import run_async
+from askbook.domain import Filters, Passage, Refusal, SearchOutcome, Signals
+from askbook.settings import load_settings
+from askbook.wiring import open_askbook
+
+ORIGINS = {
+    "built-in": "the one that ships for {embedder}",
+    "book": "this book's own, of {questions} probes",
+    "raw": "none: raw cosines decide",
+}
+
+
+def explain(
+    text: Annotated[str, typer.Argument(help="The question: 3 to 1000 characters.")],
+    book: Annotated[str | None, typer.Option(help="Book to ask; needed when there are several.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+) -> None:
+    """Show why a question would be answered or refused: the signals, what decided, the nearest sections."""
+
+    async def ask() -> tuple[Explanation, tuple[Passage, ...]]:
+        async with open_askbook(load_settings()) as askbook:
+            record = await choose_book(askbook.ledger, book)
+            chosen = await askbook.calibrations.choose(record.book_id)
+            outcome = await askbook.searcher.search(
+                text, Filters(record.book_id), relevance=chosen.calibration.relevance
+            )
+            confidence = await judge(outcome, askbook.index)
+            refusal = refuse(outcome, confidence, book_is_empty=not record.total_chunks)
+            metrics = ConfidenceMetrics.from_confidence(confidence)
+            chance = _to_signals(outcome.signals, chosen.calibration)
+            gate = name_gate(confidence, chance.chance_in_book)
+            return _to_explanation(outcome, chosen, metrics, chance, gate, refusal), outcome.passages
+
+    explanation, passages = run_async(ask())
+    if as_json:
+        print_json(explanation)
+    else:
+        _show(explanation, passages)
+
+
+def calibrate(
+    book: Annotated[str | None, typer.Option(help="Book to calibrate on; needed when there are several.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the calibration as JSON.")] = False,
+) -> None:
+    """Fit the confidence to your own book: it is asked about its own headings and sentences, with and without them."""
+
+    async def fit() -> tuple[Calibration, Calibration, list[Asked]]:
+        async with open_askbook(load_settings()) as askbook:
+            record = await choose_book(askbook.ledger, book)
+            chunks = [draft.chunk for draft in await askbook.ledger.load_drafts(record.book_id)]
+            probes = make_probes(chunks)
+            check_enough(record.book_id, record.total_files, probes)
+            before = load_built_in(askbook.calibrations.now)
+            asked = await ask_probes(askbook.searcher, record.book_id, probes)
+            after = fit_calibration(asked, before, replace(askbook.calibrations.now, revision=record.revision))
+            await askbook.ledger.save_calibration(record.book_id, after.to_json())
+            return before, after, asked
+
+    before, after, asked = run_async(fit())
+    if as_json:
+        sys.stdout.write(after.to_json() + "\n")
+        return
+    then, now = measure_probes(asked, before), measure_probes(asked, after)
+    out.print(f"{now.asked} questions made from the book; {now.first_right} find their own lesson first.")
+    out.print(f"Refused although the book answers them: {now.refused} (before: {then.refused}).")
+    out.print(f"Refused once their lesson is hidden: {now.caught} (before: {then.caught}).")
+    signals = asked[0].found.signals
+    _show_weights("the book answers it", before.choose_curves(signals).in_book, after.choose_curves(signals).in_book)
+    _show_weights(
+        "the first passage is the place",
+        before.choose_curves(signals).right_place,
+        after.choose_curves(signals).right_place,
+    )
+    out.print("Saved; it holds until the book, the embedder or the chunker changes.")
+
+
+def _show_weights(name: str, before: Weights, after: Weights) -> None:
+    if before == after:
+        out.print(f"  {name}: unchanged")
+    else:
+        out.print(f"  {name}: {_numbers(before)} became {_numbers(after)}")
+
+
+def _numbers(weights: Weights) -> str:
+    return ", ".join(f"{weight:g}" for weight in weights)
+
+
+def _to_signals(signals: Signals, calibration: Calibration) -> SearchSignals:
+    raw = calibration.origin == "raw"
+    return SearchSignals(
+        similarity=signals.similarity,
+        coverage=signals.coverage,
+        score=signals.score,
+        lead=signals.lead,
+        unknown_words=list(signals.unknown_words),
+        chance_in_book=None if raw else calibration.chance_in_book(signals),
+        chance_right_place=None if raw else calibration.chance_right_place(signals),
+    )
+
+
+def _to_explanation(
+    outcome: SearchOutcome,
+    chosen: Chosen,
+    metrics: ConfidenceMetrics,
+    signals: SearchSignals,
+    gate: str,
+    refusal: Refusal | None,
+) -> Explanation:
+    calibration = chosen.calibration
+    origin = ORIGINS[calibration.origin].format(
+        embedder=calibration.fingerprint.embedder, questions=calibration.questions
+    )
+    return Explanation(
+        query=outcome.query,
+        book_id=outcome.filters.book_id,
+        mode=outcome.mode,
+        calibration=origin,
+        notice=chosen.notice,
+        gate=gate,
+        confidence=metrics,
+        signals=signals,
+        refusal=refusal.reason if refusal else None,
+        advice=refusal.advice if refusal else None,
+        nearest=[SearchResult.from_passage(passage) for passage in outcome.passages],
+    )
+
+
+def _show(explanation: Explanation, passages: tuple[Passage, ...]) -> None:
+    if explanation.notice:
+        err.print(explanation.notice)
+    metrics, signals = explanation.confidence, explanation.signals
+    refused = not metrics.should_answer
+    style = "bold red" if refused else "bold green"
+    out.print(Text.assemble((f"{metrics.confidence_level}: ", style), clean(explanation.gate)))
+    _show_chance("the book answers it", signals.chance_in_book, _what_tells(signals))
+    lead = f"the best lesson leads by {signals.lead:.2f}, its score is {signals.score:.2f}"
+    _show_chance("the first passage is the place", signals.chance_right_place, lead)
+    out.print(f"  calibration: {explanation.calibration}")
+    out.print(
+        f"  relevance: average {metrics.average_similarity:.2f}, {metrics.min_similarity:.2f} to "
+        f"{metrics.max_similarity:.2f} of {metrics.num_chunks} passages, diversity {metrics.chunk_diversity:.2f}"
+    )
+    if signals.unknown_words:
+        out.print(Text(clean(f"  the book never uses: {', '.join(signals.unknown_words)}")))
+    if explanation.advice:
+        out.print(Text(clean(explanation.advice)))
+    if passages:
+        out.print("Nearest:" if refused else "Found:")
+    for passage in passages:
+        place = clean(" › ".join(passage.chunk.heading_path))
+        out.print(
+            Text(f"  {relevance_of(passage):.2f}  {place}  {passage.chunk.source_file}:{passage.chunk.first_line}")
+        )
+
+
+def _show_chance(what: str, chance: float | None, why: str) -> None:
+    shown = "" if chance is None else f" {chance:.2f}"
+    out.print(f"  {what}{shown}: {why}")
+
+
+def _what_tells(signals: SearchSignals) -> str:
+    meaning = "no vectors" if signals.similarity is None else f"mean cosine of the five best {signals.similarity:.2f}"
+    return f"{meaning}, {signals.coverage:.0%} of its words in one passage"

@@ -1,0 +1,154 @@
+"""Candidates in, ranked Passages out: meaning, words, headings and the rest of the lesson, each on a fixed scale.
+
+The weights were found on eight question sets: docs/decisions/0005-ranking.md.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
+
+from askbook.domain import Chunk, Passage, Signals
+from askbook.index.coverage import NOTHING, Coverage, Rarities, cover
+
+HALF_SCORE = 8.0
+"""The BM25 score that counts one half."""
+MEANING, KEYWORDS, SENTENCE, HEADINGS = 0.5, 0.3, 0.1, 0.1
+LESSON = 0.2
+"""What the second-best passage of the same lesson weighs beside the passage itself."""
+READ: Final = 30
+"""How many of the best candidates are read sentence by sentence."""
+FIRST: Final = 5
+
+Relevance = Callable[[Signals, Passage], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The question's words: how rare each is in the book, and those that it never uses."""
+
+    rarities: Rarities
+    unknown: tuple[str, ...]
+    chunks: int = 0
+    """How many chunks the book has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A candidate with its raw scores; None where that side has none."""
+
+    point_id: str
+    chunk: Chunk
+    similarity: float | None
+    keyword_score: float | None
+    coverage: Coverage = NOTHING
+
+
+def rank(
+    candidates: Sequence[Found], words: Words, plain: bool, threshold: float, relevance: Relevance | None
+) -> tuple[list[Passage], Signals]:
+    """`plain`: one side alone was asked for, and its own score decides."""
+    # Of a book whose vectors are still to come, or without an embedder, only the words are known.
+    dense = any(one.similarity is not None for one in candidates)
+    first_score = _choose_score(candidates, dense, plain)
+    ordered = sorted(candidates, key=lambda one: (-first_score(one), one.chunk.id))
+    read = [replace(one, coverage=cover(one.chunk, words.rarities)) for one in ordered[:READ]]
+    scores = [first_score(one) for one in read] if plain else _score_in_lesson(read, dense)
+    scored = chain(zip(read, scores, strict=True), ((one, first_score(one)) for one in ordered[READ:]))
+    passages = sorted((_to_passage(one, score) for one, score in scored), key=lambda one: (-one.score, one.chunk.id))
+    passages = list(_drop_doubles(passages))
+    signals = _to_signals(passages, words)
+    if relevance is not None:
+        rated = [replace(one, relevance=relevance(signals, one)) for one in passages]
+        passages = sorted(rated, key=lambda one: -(one.relevance or 0.0))
+    kept = [one for one in passages if (one.score if one.relevance is None else one.relevance) >= threshold]
+    return [replace(one, rank=place) for place, one in enumerate(kept, start=1)], signals
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+Score = Callable[[Found], float]
+
+
+def _choose_score(candidates: Sequence[Found], dense: bool, plain: bool) -> Score:
+    if not plain:
+        return lambda one: _score(one, dense)
+    if dense and all(one.keyword_score is None for one in candidates):
+        return lambda one: scale_similarity(one.similarity)
+    return lambda one: scale_keyword(one.keyword_score)
+
+
+def _score(one: Found, dense: bool) -> float:
+    words = KEYWORDS * scale_keyword(one.keyword_score)
+    words += SENTENCE * one.coverage.sentence + HEADINGS * one.coverage.headings
+    return MEANING * scale_similarity(one.similarity) + words if dense else words / (1 - MEANING)
+
+
+def _score_in_lesson(read: Sequence[Found], dense: bool) -> list[float]:
+    """A lesson that has more to say on the question lifts its passages."""
+    alone = [_score(one, dense) for one in read]
+    by_lesson: defaultdict[str, list[float]] = defaultdict(list)
+    for one, score in zip(read, alone, strict=True):
+        by_lesson[one.chunk.source_file].append(score)
+    least = min(alone, default=0.0)
+    rest = {lesson: _second_best(scores, least) for lesson, scores in by_lesson.items()}
+    return [
+        (score + LESSON * _evidence(one.chunk, score, rest[one.chunk.source_file], least)) / (1 + LESSON)
+        for one, score in zip(read, alone, strict=True)
+    ]
+
+
+def _second_best(scores: list[float], least: float) -> float:
+    return sorted(scores)[-2] if len(scores) > 1 else least
+
+
+def _evidence(chunk: Chunk, score: float, rest: float, least: float) -> float:
+    # A lesson of one chunk has nothing more to say, which does not speak against it.
+    return (score + least) / 2 if chunk.total_chunks == 1 else rest
+
+
+def scale_similarity(similarity: float | None) -> float:
+    return min(max(similarity or 0.0, 0.0), 1.0)
+
+
+def scale_keyword(keyword: float | None) -> float:
+    keyword = max(keyword or 0.0, 0.0)
+    return keyword / (keyword + HALF_SCORE)
+
+
+# --- passages -------------------------------------------------------------------------------------
+
+
+def _to_passage(one: Found, score: float) -> Passage:
+    return Passage(
+        one.chunk, score, 0, one.similarity, one.keyword_score, coverage=one.coverage.whole, point_id=one.point_id
+    )
+
+
+def _drop_doubles(passages: Iterable[Passage]) -> Iterator[Passage]:
+    seen: set[str] = set()
+    for passage in passages:
+        if passage.chunk.content_hash not in seen:
+            seen.add(passage.chunk.content_hash)
+            yield passage
+
+
+def _to_signals(ranked: Sequence[Passage], words: Words) -> Signals:
+    first = ranked[:FIRST]
+    if not first:
+        return Signals(unknown_words=words.unknown, chunks=words.chunks)
+    similarities = [one.similarity for one in first if one.similarity is not None]
+    lesson = first[0].chunk.source_file
+    other = next((one.score for one in ranked if one.chunk.source_file != lesson), 0.0)
+    return Signals(
+        similarity=sum(similarities) / len(similarities) if similarities else None,
+        coverage=max(one.coverage for one in first),
+        score=first[0].score,
+        mean_score=sum(one.score for one in first) / len(first),
+        lead=first[0].score - other,
+        unknown_words=words.unknown,
+        chunks=words.chunks,
+    )

@@ -1,0 +1,106 @@
+"""A calibration is data: what it makes of signals, when it holds, and how it is fitted."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from askbook.answer.calibration import (
+    FLOOR,
+    GATE,
+    Calibration,
+    Calibrations,
+    Fingerprint,
+    fit_curve,
+    load_built_in,
+)
+from askbook.domain import Passage, Signals
+from askbook.index.embedders.minilm import MiniLM
+from askbook.store.database import Database
+from askbook.store.ledger import Ledger
+from builders import make_chunks, make_lesson
+
+MINILM = Fingerprint("all-MiniLM-L6-v2-int8/8x256", 1)
+(CHUNK,) = make_chunks(make_lesson(), "Text.")
+SURE = Signals(similarity=0.6, coverage=0.9, score=0.7, mean_score=0.6, lead=0.2)
+UNSURE = replace(SURE, lead=0.0, score=0.4, mean_score=0.35)
+ABSENT = Signals(similarity=0.2, coverage=0.3, score=0.3, mean_score=0.25, lead=0.01, unknown_words=("warp",))
+
+
+def passage(score: float, similarity: float | None = None) -> Passage:
+    return Passage(CHUNK, score, 1, similarity)
+
+
+def test_the_built_in_one_is_for_the_embedder_that_ships() -> None:
+    built_in = load_built_in(replace(MINILM, embedder=MiniLM().name))
+    assert built_in.origin == "built-in" and built_in.meaning is not None and built_in.questions > 1000
+
+
+def test_an_embedder_never_measured_is_judged_by_its_words() -> None:
+    calibration = load_built_in(Fingerprint("someone/else", 1))
+    assert calibration.meaning is None
+    for similarity in (None, 0.1, 0.9):
+        assert calibration.confidence(replace(SURE, similarity=similarity)) > GATE
+        assert calibration.confidence(replace(ABSENT, similarity=similarity)) < GATE
+
+
+def test_a_search_by_words_alone_is_judged_by_its_words() -> None:
+    calibration = load_built_in(MINILM)
+    assert calibration.chance_in_book(replace(SURE, similarity=None)) > 0.9
+    assert calibration.chance_in_book(replace(ABSENT, similarity=None)) < 0.5
+
+
+def test_confidence_is_high_in_one_clear_place_low_in_several_and_refuses_what_is_absent() -> None:
+    calibration = load_built_in(MINILM)
+    assert calibration.confidence(SURE) >= 0.85
+    assert calibration.confidence(UNSURE) == FLOOR
+    assert calibration.confidence(ABSENT) < 0.2
+
+
+@pytest.mark.parametrize("signals", [SURE, UNSURE, ABSENT])
+def test_the_mean_relevance_of_the_five_best_is_the_confidence_in_the_order_of_the_scores(signals: Signals) -> None:
+    calibration = load_built_in(MINILM)
+    scores = [signals.mean_score + by for by in (0.1, 0.03, 0.0, -0.05, -0.08)]
+    relevances = [calibration.relevance(signals, passage(score)) for score in scores]
+    assert relevances == sorted(relevances, reverse=True) and len(set(relevances)) == 5
+    assert sum(relevances) / 5 == pytest.approx(calibration.confidence(signals))
+    assert all(0 <= calibration.relevance(signals, passage(score)) <= 1 for score in (0.0, 1.0))
+
+
+async def test_raw_carries_the_cosine(database: Database) -> None:
+    chosen = await Calibrations(Ledger(database), MINILM.embedder, 1, raw=True).choose("book")
+    assert chosen.calibration.origin == "raw"
+    assert [chosen.calibration.relevance(SURE, passage(0.9, cosine)) for cosine in (0.5, -0.1, None)] == [0.5, 0, 0]
+
+
+def test_json_and_back() -> None:
+    calibration = load_built_in(MINILM)
+    assert Calibration.from_json(calibration.to_json()) == calibration
+
+
+async def test_a_books_own_holds_until_something_changes(database: Database) -> None:
+    ledger = Ledger(database)
+    revision = await ledger.revision("book")
+    own = replace(load_built_in(MINILM), origin="book", fingerprint=replace(MINILM, revision=revision))
+    await ledger.save_calibration("book", own.to_json())
+    await ledger.save_calibration("book", own.to_json())
+    assert (await Calibrations(ledger, MINILM.embedder, 1).choose("book")).calibration == own
+    assert (await Calibrations(ledger, MINILM.embedder, 1).choose("another")).calibration.origin == "built-in"
+    for embedder, chunker, said in ((None, 1, "embedder changed"), (MINILM.embedder, 2, "chunks are cut")):
+        chosen = await Calibrations(ledger, embedder, chunker).choose("book")
+        assert chosen.calibration.origin == "built-in" and chosen.notice and said in chosen.notice
+    old = replace(own, fingerprint=replace(MINILM, revision=revision + 1))
+    await ledger.save_calibration("book", old.to_json())
+    chosen = await Calibrations(ledger, MINILM.embedder, 1).choose("book")
+    assert chosen.calibration.origin == "built-in" and chosen.notice and "the book changed" in chosen.notice
+
+
+def test_a_curve_is_found_again_from_what_it_made() -> None:
+    chance = random.Random(1)
+    values = [(1.0, chance.random()) for _ in range(4000)]
+    wanted = [chance.random() < 1 / (1 + 2.718281828 ** (4 - 8 * value)) for _, value in values]
+    bias, slope = fit_curve(values, wanted, [1.0] * len(values), (0.0, 0.0))
+    assert bias == pytest.approx(-4, abs=0.4) and slope == pytest.approx(8, abs=0.8)
+    assert fit_curve(values[:5], [True] * 5, [0.01] * 5, (-4.0, 8.0)) == pytest.approx((-4, 8), abs=0.1)

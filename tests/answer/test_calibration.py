@@ -24,9 +24,11 @@ from builders import make_chunks, make_lesson
 
 MINILM = Fingerprint("all-MiniLM-L6-v2-int8/8x256", 1)
 (CHUNK,) = make_chunks(make_lesson(), "Text.")
-SURE = Signals(similarity=0.6, coverage=0.9, score=0.7, mean_score=0.6, lead=0.2)
+SURE = Signals(similarity=0.6, coverage=0.9, score=0.7, mean_score=0.6, lead=0.2, chunks=1000)
 UNSURE = replace(SURE, lead=0.0, score=0.4, mean_score=0.35)
-ABSENT = Signals(similarity=0.2, coverage=0.3, score=0.3, mean_score=0.25, lead=0.01, unknown_words=("warp",))
+ABSENT = Signals(
+    similarity=0.2, coverage=0.3, score=0.3, mean_score=0.25, lead=0.01, unknown_words=("warp",), chunks=1000
+)
 
 
 def passage(score: float, similarity: float | None = None) -> Passage:
@@ -57,6 +59,14 @@ def test_confidence_is_high_in_one_clear_place_low_in_several_and_refuses_what_i
     assert calibration.confidence(SURE) >= 0.85
     assert calibration.confidence(UNSURE) == FLOOR
     assert calibration.confidence(ABSENT) < 0.2
+
+
+def test_a_small_book_need_show_less_than_a_large_one() -> None:
+    calibration = load_built_in(MINILM)
+    chances = [
+        calibration.chance_in_book(replace(UNSURE, similarity=0.3, chunks=size)) for size in (1, 100, 1000, 9000)
+    ]
+    assert chances[0] == chances[1] > chances[2] > chances[3]
 
 
 @pytest.mark.parametrize("signals", [SURE, UNSURE, ABSENT])

@@ -12,6 +12,7 @@ import pytest
 from askbook.answer.followups import TOPIC_WEIGHT, Cited, Resolved, Turn, resolve_question, search_thread, to_cited
 from askbook.book.reader import read_book
 from askbook.domain import LIMIT_MAX, QUERY_MAX, Filters, Passage, SearchMode, SearchOutcome
+from askbook.index.ranking import Relevance
 from askbook.ingest.worker import watch_nothing
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
@@ -155,7 +156,13 @@ class ScriptedSearcher:
         self.asked: list[str] = []
 
     async def search(
-        self, text: str, filters: Filters, mode: SearchMode = "hybrid", limit: int = 5, threshold: float = 0.0
+        self,
+        text: str,
+        filters: Filters,
+        mode: SearchMode = "hybrid",
+        limit: int = 5,
+        threshold: float = 0.0,
+        relevance: Relevance | None = None,
     ) -> SearchOutcome:
         self.asked.append(text)
         ranked = sorted(self.found[text].items(), key=lambda pair: -pair[1])

@@ -85,13 +85,13 @@ async def test_the_gate_is_opened_for_a_book_that_it_would_refuse_and_never_clos
     asked = await ask_probes(searcher, "book", make_probes(BOOK))
     built_in = load_built_in(Fingerprint("keywords", 1))
     own = Fingerprint("keywords", 1, revision=1)
-    severe = replace(built_in, words=replace(built_in.words, in_book=(-12.5, 11.5)))
+    severe = replace(built_in, words=replace(built_in.words, in_book=(-12.5, 11.5, 0.0)))
     opened = fit_calibration(asked, severe, own)
     assert opened.origin == "book" and opened.fingerprint == own and opened.questions == len(asked)
     assert opened.words.in_book[0] > -12.5 and opened.words.in_book[1] == 11.5
     assert measure_probes(asked, opened).refused <= measure_probes(asked, severe).refused
-    mild = replace(built_in, words=replace(built_in.words, in_book=(5.0, 11.5)))
-    assert fit_calibration(asked, mild, own).words.in_book == (5.0, 11.5)
+    mild = replace(built_in, words=replace(built_in.words, in_book=(5.0, 11.5, 0.0)))
+    assert fit_calibration(asked, mild, own).words.in_book == (5.0, 11.5, 0.0)
     assert all(mild.chance_in_book(one.found.signals) >= GATE for one in asked)
 
 

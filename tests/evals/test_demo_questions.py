@@ -14,8 +14,10 @@ from askbook.wiring import open_askbook
 
 DEMO = "physical-ai-robotics"
 QUESTIONS = Path(__file__).parent / "demo_questions.yaml"
-# Measured: 0.850 and 0.925. Three questions that share no word with their passage are missed.
+# Measured: 0.825 and 0.950; off-topic refused 1.0, near misses 0.4, answerable 0.2. A quarter of the questions shares hardly a word
+# with the passage that answers it, and no signal of a search sees a near miss.
 HIT1_BAR, HIT5_BAR = 0.80, 0.90
+OFF_TOPIC_BAR, FALSE_REFUSAL_BAR = 0.9, 0.25
 
 
 def test_forty_are_in_the_book_and_twenty_are_not() -> None:
@@ -36,7 +38,10 @@ async def test_the_demo_book_answers_its_questions(tmp_path: Path) -> None:
         run = await ask_set(askbook, questions, DEMO)
     figures = measure_set(run)
     found = figures.retrieval[ASKBOOK]
-    print(f"demo book: hit@1 {found.hit1:.3f}, hit@5 {found.hit5:.3f}, AUC {dict(figures.trust.auc)}")
+    trust = figures.trust
+    print(f"demo book: hit@1 {found.hit1:.3f}, hit@5 {found.hit5:.3f}, AUC {dict(trust.auc)}")
+    print(f"refused falsely {trust.false_refusals}, rightly {dict(trust.own_refused)}; right by level {trust.levels}")
     assert found.hit1 >= HIT1_BAR
     assert found.hit5 >= HIT5_BAR
-    assert figures.trust.auc["off_topic"] >= 0.9
+    assert trust.own_refused["off_topic"] >= OFF_TOPIC_BAR
+    assert trust.false_refusals is not None and trust.false_refusals <= FALSE_REFUSAL_BAR

@@ -13,8 +13,8 @@ from index_points import DIMENSION, axis, lesson_chunks, on_axis, point_id, to_p
 from askbook.domain import Chunk, Filters, Passage
 from askbook.errors import InputError
 from askbook.index.embedders.base import Vector
-from askbook.index.keywords import count_terms, keyword_text
-from askbook.index.ranking import HALF_SCORE, LESSON, Found, Words, rank, scale_keyword
+from askbook.index.keywords import best_score, count_terms, keyword_text, term_ids, weigh_query
+from askbook.index.ranking import LESSON, Found, Words, rank, scale_keyword
 from askbook.index.search import Searcher
 from askbook.index.vectors.edge import EdgeIndex
 
@@ -89,6 +89,11 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await index.close()
 
 
+async def most(world: World, question: str) -> float:
+    total, frequencies = await world.ledger.term_frequencies("book", list(term_ids(question)))
+    return best_score(weigh_query(question, frequencies, total))
+
+
 def texts(passages: Sequence[Passage]) -> list[str]:
     return [passage.chunk.text for passage in passages]
 
@@ -100,10 +105,10 @@ async def test_hybrid_adds_both_sides_on_a_fixed_scale(world: World) -> None:
     assert outcome.mode == "hybrid" and outcome.query == "gripper axis 0" and outcome.total_found == 3
     assert [passage.rank for passage in outcome.passages] == [1, 2, 3]
     by_text = {passage.chunk.text: passage for passage in outcome.passages}
-    covered = by_text["gripper"].coverage
+    covered, best = by_text["gripper"].coverage, await most(world, "gripper axis 0")
     alone = {
         text: 0.5 * (one.similarity or 0)
-        + 0.3 * scale_keyword(one.keyword_score)
+        + 0.3 * scale_keyword(one.keyword_score, best)
         + 0.1 * (covered * ("gripper" in text))
         for text, one in by_text.items()
     }
@@ -118,7 +123,7 @@ async def test_hybrid_adds_both_sides_on_a_fixed_scale(world: World) -> None:
 def test_the_order_is_that_of_the_scores_however_many_candidates_there_are() -> None:
     chunks = [one for n in range(60) for one in lesson_chunks(n, f"gripper {'force ' * (n % 7)}{n}", f"elbow {n}")]
     found = [Found(str(at), one, (at * 37 % 100) / 100, at * 13 % 9 or None) for at, one in enumerate(chunks)]
-    passages, _ = rank(found, Words({1: 1.0}, ()), False, 0.0, None)
+    passages, _ = rank(found, Words({1: 1.0}, (), 20.0), False, 0.0, None)
     scores = [passage.score for passage in passages]
     assert len(passages) == 120 and scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
@@ -176,14 +181,15 @@ async def test_one_side_alone(world: World) -> None:
     keyword = await world.searcher.search("gripper axis 0", BOOK, "keyword")
     (passage,) = keyword.passages
     assert passage.keyword_score is not None and passage.similarity is None
-    assert passage.score == pytest.approx(passage.keyword_score / (passage.keyword_score + HALF_SCORE))
+    assert passage.score == pytest.approx(passage.keyword_score / await most(world, "gripper axis 0"))
+    assert 0 < passage.score < 1
     assert world.embedder.embedded == 1
 
 
 async def test_what_one_side_alone_found_is_scored_by_the_other(world: World) -> None:
     """The gripper chunk is 200th by meaning, far beyond the candidates, and still has its cosine."""
     others = lesson_chunks(1, *(f"other {n}" for n in range(199)))
-    await world.add(others, [axis(1.0, 2.0 + 0.01 * n) for n in range(199)], 1000)
+    await world.add(others, [axis(1.0, 4.0 + 0.01 * n) for n in range(199)], 1000)
     await world.add(lesson_chunks(2, "gripper"), [axis(0.1, 1.0)], 1)
     passage = next(
         p for p in (await world.searcher.search("gripper axis 0", BOOK)).passages if p.chunk.text == "gripper"
@@ -273,7 +279,7 @@ async def test_chunks_without_a_vector_yet_are_found_by_their_keywords(world: Wo
     outcome = await world.searcher.search("gripper axis 0", BOOK)
     (passage,) = outcome.passages
     assert passage.similarity is None and passage.keyword_score
-    assert 0.5 * scale_keyword(passage.keyword_score) < passage.score < 1
+    assert 0.5 * scale_keyword(passage.keyword_score, await most(world, "gripper axis 0")) < passage.score < 1
     await world.index.save_vectors({point_id(2): axis(1.0)})
     assert texts((await world.searcher.search("gripper axis 0", BOOK)).passages) == ["elbow", "gripper"]
 

@@ -28,6 +28,8 @@ FLOOR = 0.605
 """What a question keeps that the book answers, though not clearly in one place."""
 SPREAD = 2.0
 """How far a passage's own score moves its relevance from the question's."""
+SMALL_BOOK = 100
+"""Chunks; nothing was measured on smaller ones."""
 KEYWORDS = "keywords"
 RIDGE = 1.0
 ROUNDS = 30
@@ -106,7 +108,7 @@ def _read_curves(values: Mapping[str, Sequence[float]]) -> Curves:
 
 def in_book_values(signals: Signals) -> Weights:
     # The best of many chunks is good by chance: a large book must show more than a small one.
-    return (1.0, signals.coverage, math.log(max(signals.chunks, 1)), signals.similarity or 0.0)
+    return (1.0, signals.coverage, math.log(max(signals.chunks, SMALL_BOOK)), signals.similarity or 0.0)
 
 
 def right_place_values(signals: Signals) -> Weights:

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 from askbook.domain import LIMIT_MAX, QUERY_MAX, Filters, Passage, SearchMode, SearchOutcome
 from askbook.index.keywords import STOPWORDS, split_terms
+from askbook.index.ranking import Relevance
 
 FollowUpKind = Literal["alone", "same_topic", "refers", "fragment", "continues", "bare", "source"]
 
@@ -197,7 +198,13 @@ def _find_source(question: str, cited: Sequence[Cited]) -> Cited | None:
 
 class Searches(Protocol):
     async def search(
-        self, text: str, filters: Filters, mode: SearchMode, limit: int, threshold: float
+        self,
+        text: str,
+        filters: Filters,
+        mode: SearchMode,
+        limit: int,
+        threshold: float,
+        relevance: Relevance | None,
     ) -> SearchOutcome: ...
 
 
@@ -209,14 +216,19 @@ async def search_thread(
     mode: SearchMode = "hybrid",
     limit: int = 5,
     threshold: float = 0.0,
+    relevance: Relevance | None = None,
 ) -> SearchOutcome:
     """The passages for what the question means. `query` and the raw scores are those of the question made whole."""
     searches = resolve_question(question, turns).searches
     if len(searches) == 1:
-        return await searcher.search(searches[0].text, filters, mode, limit, threshold)
-    outcomes = await asyncio.gather(*(searcher.search(one.text, filters, mode, LIMIT_MAX, 0.0) for one in searches))
+        return await searcher.search(searches[0].text, filters, mode, limit, threshold, relevance)
+    outcomes = await asyncio.gather(
+        *(searcher.search(one.text, filters, mode, LIMIT_MAX, 0.0, relevance) for one in searches)
+    )
     merged = _add_scores(outcomes, [one.weight for one in searches])
-    kept = [passage for passage in merged if passage.score >= threshold]
+    if relevance is not None:
+        merged = [replace(one, relevance=relevance(outcomes[0].signals, one)) for one in merged]
+    kept = [one for one in merged if (one.score if one.relevance is None else one.relevance) >= threshold]
     return replace(
         outcomes[0],
         passages=tuple(kept[:limit]),

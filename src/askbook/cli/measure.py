@@ -146,19 +146,37 @@ def _add_rows(table: Table, name: str, by_system: Mapping[str, Retrieval], own: 
 
 
 def _to_trust_table(figures: Figures) -> Table:
-    """How well the confidence tells what the book answers from what it does not."""
+    """How well the confidence tells what the book answers from what it does not; the raw rule of the seed beside it."""
     table = Table(box=None, pad_edge=False)
-    for name in ("set", "answerable against"):
+    for name in ("set", "against"):
         table.add_column(name)
-    for name in ("AUC", "refused at 5 % false refusals", "ECE"):
+    for name in ("AUC", "refused", "falsely", "raw: refused", "raw: falsely", "high right", "medium", "low", "ECE"):
         table.add_column(name, justify="right")
     for one in figures.sets:
-        error = "" if one.trust.calibration_error is None else f"{one.trust.calibration_error:.3f}"
-        for kind, refused in one.trust.refused.items():
-            table.add_row(
-                *map(Text, (clean(one.name), clean(kind), f"{one.trust.auc[kind]:.3f}", f"{refused:.3f}", error))
+        trust = one.trust
+        levels = [_level(trust.levels.get(level)) for level in ("high", "medium", "low")]
+        for at, (kind, refused) in enumerate(trust.own_refused.items()):
+            shared = (*levels, _number(trust.calibration_error)) if at == 0 else ()
+            cells = (
+                clean(one.name) if at == 0 else "",
+                clean(kind),
+                _number(trust.auc.get(kind)),
+                _number(refused),
+                _number(trust.false_refusals),
+                _number(trust.raw_refused.get(kind)),
+                _number(trust.raw_false_refusals),
+                *shared,
             )
+            table.add_row(*map(Text, cells))
     return table
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _level(found: tuple[int, float] | None) -> str:
+    return "" if found is None else f"{found[1]:.2f} of {found[0]}"
 
 
 def _own_columns(one: SetFigures) -> tuple[str, ...]:

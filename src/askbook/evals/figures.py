@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from askbook import __version__
+from askbook.answer.confidence import LEVELS
 from askbook.evals.measures import (
     Bin,
     Difference,
@@ -47,6 +48,14 @@ class Trust:
     """At the threshold that refuses one answerable question in twenty."""
     refused: Mapping[str, float]
     """The share refused at that threshold, by kind."""
+    false_refusals: float | None
+    """Of answerable questions, at the gate that users meet; and beside it the seed's rule on raw cosines."""
+    raw_false_refusals: float | None
+    own_refused: Mapping[str, float]
+    """The share refused at that gate, by kind of unanswerable question."""
+    raw_refused: Mapping[str, float]
+    levels: Mapping[str, tuple[int, float]]
+    """Level → how many answers, and the share of them that is right."""
     calibration_error: float | None
     bins: tuple[Bin, ...]
     risk: tuple[RiskPoint, ...]
@@ -142,10 +151,39 @@ def measure_trust(asked: Sequence[Asked]) -> Trust:
             for kind, some in by_kind.items()
             if (share := refuse_below(threshold, answerable, some).recall) is not None and answerable
         },
+        false_refusals=_share([one.refused for one in asked if one.question.answerable]),
+        raw_false_refusals=_share([_raw_refused(one) for one in asked if one.question.answerable]),
+        own_refused=_share_by_kind(asked, lambda one: one.refused),
+        raw_refused=_share_by_kind(asked, _raw_refused),
+        levels=_measure_levels(judged),
         calibration_error=calibration_error(bins),
         bins=bins,
         risk=_thin_out(trace_risk(confidences, right)),
     )
+
+
+def _raw_refused(asked: Asked) -> bool:
+    return asked.raw_level == "insufficient"
+
+
+def _share(flags: Sequence[bool]) -> float | None:
+    return sum(flags) / len(flags) if flags else None
+
+
+def _share_by_kind(asked: Sequence[Asked], holds: Callable[[Asked], bool]) -> dict[str, float]:
+    by_kind: dict[str, list[bool]] = {}
+    for one in asked:
+        if one.question.answerable is False:
+            by_kind.setdefault(one.question.neg_type or "unanswerable", []).append(holds(one))
+    return {kind: sum(flags) / len(flags) for kind, flags in by_kind.items()}
+
+
+def _measure_levels(asked: Sequence[Asked]) -> dict[str, tuple[int, float]]:
+    by_level: dict[str, list[bool]] = {level: [] for level, _, _ in LEVELS}
+    for one in asked:
+        if not one.refused:
+            by_level[one.level].append(one.right)
+    return {level: (len(right), sum(right) / len(right)) for level, right in by_level.items() if right}
 
 
 def find_changes(runs: Sequence[SetRun], last: Mapping[tuple[str, str], bool]) -> Changes:

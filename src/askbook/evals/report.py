@@ -63,12 +63,18 @@ def _to_case(suite: str, asked: Asked) -> ElementTree.Element:
     seconds = asked.timing.wall_ms / 1000 if asked.timing else 0.0
     case = ElementTree.Element("testcase", classname=_xml(suite), name=_xml(asked.question.id), time=f"{seconds:.3f}")
     if asked.passed is None:
-        ElementTree.SubElement(case, "skipped", message="confidence comes with calibration")
+        ElementTree.SubElement(case, "skipped", message="nobody has judged whether the book answers this")
     elif not asked.passed:
-        expected = ", ".join(sorted(asked.question.gold))
-        failure = ElementTree.SubElement(case, "failure", message=_xml(f"not among the first five: {expected}"))
+        failure = ElementTree.SubElement(case, "failure", message=_xml(_name_failure(asked)))
         failure.text = _xml(_explain(asked))
     return case
+
+
+def _name_failure(asked: Asked) -> str:
+    if asked.question.answerable is False:
+        return f"answered ({asked.level}), though the book does not say"
+    expected = ", ".join(sorted(asked.question.gold))
+    return f"refused, though {expected} says it" if asked.refused else f"not among the first five: {expected}"
 
 
 def _explain(asked: Asked) -> str:
@@ -84,6 +90,8 @@ def _to_rows(runs: Sequence[SetRun]) -> Iterator[dict[str, object]]:
                 "id": asked.question.id,
                 "retrieved": asked.rankings[ASKBOOK][:DEPTH],
                 "confidence": asked.confidence,
+                "level": asked.level,
+                "refused": asked.refused,
                 "passed": asked.passed,
                 "passages": [_to_row(passage) for passage in asked.passages],
             }

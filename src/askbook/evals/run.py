@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from askbook.domain import LIMIT_MAX, Filters, Passage, SearchMode, SearchOutcome
+from askbook.answer.confidence import JUDGED, measure, relevance_of
+from askbook.answer.followups import Turn, search_thread, to_cited
+from askbook.domain import LIMIT_MAX, ConfidenceLevel, Filters, Passage, SearchMode, SearchOutcome
 from askbook.errors import JobFailed
 from askbook.evals.measures import Retrieval, fuse_ranks, score_ranking
 from askbook.evals.sets import EvalQuestion, EvalSet
@@ -18,7 +20,8 @@ from askbook.wiring import Askbook
 ASKBOOK, BM25, MINILM, RRF = "askbook", "BM25", "MiniLM", "RRF"
 SYSTEMS = (ASKBOOK, BM25, MINILM, RRF)
 BASELINE_MODES: dict[str, SearchMode] = {BM25: "keyword", MINILM: "dense"}
-PASSAGES_KEPT = 5
+PASSAGES_KEPT = JUDGED
+CITED = 3
 WARM_UP = "a question to load what is loaded late"
 
 Ask = Callable[[EvalQuestion], Awaitable[SearchOutcome]]
@@ -47,6 +50,9 @@ class Asked:
     """System → pages, best first."""
     passages: tuple[Passage, ...]
     confidence: float
+    level: ConfidenceLevel
+    raw_level: ConfidenceLevel
+    """What the seed's rule makes of the raw cosines."""
     timing: Timing | None
     """None where the same words were asked before: their vector was at hand."""
 
@@ -59,9 +65,15 @@ class Asked:
         return self.question.has_gold and self.score().hit1 == 1
 
     @property
+    def refused(self) -> bool:
+        return self.level == "insufficient"
+
+    @property
     def passed(self) -> bool | None:
-        """An expected page is among the first five; None where no page is expected."""
-        return self.score().hit5 == 1 if self.question.has_gold else None
+        """Answered, with an expected page among the first five; or refused, where the book does not say."""
+        if self.question.answerable is False:
+            return self.refused
+        return (self.score().hit5 == 1 and not self.refused) if self.question.has_gold else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +87,6 @@ class SetRun:
     @property
     def systems(self) -> tuple[str, ...]:
         return tuple(system for system in SYSTEMS if all(system in one.rankings for one in self.asked))
-
-
-def confidence_of(outcome: SearchOutcome) -> float:
-    """How sure we are that the book answers this: for now the best passage's score."""
-    return outcome.passages[0].score if outcome.passages else 0.0
 
 
 def set_home(settings: Settings, name: str) -> Path:
@@ -118,7 +125,7 @@ async def ask_set(
     record = await askbook.ledger.load_book(book_id)
     filters = Filters(book_id=book_id)
     await askbook.searcher.search(WARM_UP, filters)
-    asker = _Asker(askbook, filters, eval_set.pages, ask or _ask_alone(askbook, filters))
+    asker = _Asker(askbook, filters, eval_set.pages, ask or await _ask_in_thread(askbook, filters))
     asked: list[Asked] = []
     for question in eval_set.questions:
         asked.append(await asker.ask_all(question))
@@ -127,11 +134,25 @@ async def ask_set(
     return SetRun(eval_set.name, embedder, record.total_files, record.total_chunks, tuple(asked))
 
 
-def _ask_alone(askbook: Askbook, filters: Filters) -> Ask:
-    """The last question without what was said before it."""
+async def _ask_in_thread(askbook: Askbook, filters: Filters) -> Ask:
+    """As a reader would: with the questions asked before, each citing the best passages that it found."""
+    relevance = (await askbook.calibrations.choose(filters.book_id)).calibration.relevance
+    found: dict[tuple[str, ...], SearchOutcome] = {}
+
+    async def ask_last(questions: tuple[str, ...]) -> SearchOutcome:
+        turns = [
+            Turn(questions[at], tuple(map(to_cited, (await ask_once(questions[: at + 1])).passages[:CITED])))
+            for at in range(len(questions) - 1)
+        ]
+        return await search_thread(askbook.searcher, questions[-1], turns, filters, "hybrid", LIMIT_MAX, 0.0, relevance)
+
+    async def ask_once(questions: tuple[str, ...]) -> SearchOutcome:
+        if questions not in found:
+            found[questions] = await ask_last(questions)
+        return found[questions]
 
     async def ask(question: EvalQuestion) -> SearchOutcome:
-        return await askbook.searcher.search(question.question, filters, limit=LIMIT_MAX)
+        return await ask_once((*question.history, question.question))
 
     return ask
 
@@ -153,7 +174,12 @@ class _Asker:
             rankings[system] = self._to_pages(passages)
         if len(lists) > 1:
             rankings[RRF] = self._to_pages(_fuse(lists))
-        return Asked(question, rankings, outcome.passages[:PASSAGES_KEPT], confidence_of(outcome), timing)
+        best = outcome.passages[:PASSAGES_KEPT]
+        ours = measure([relevance_of(one) for one in best], [])
+        raw = measure([max(one.similarity or 0.0, 0.0) for one in best], [])
+        return Asked(
+            question, rankings, best, ours.average_similarity, ours.confidence_level, raw.confidence_level, timing
+        )
 
     async def _ask_timed(self, question: EvalQuestion) -> tuple[SearchOutcome, Timing | None]:
         wall, cpu = time.perf_counter(), time.process_time()

@@ -115,6 +115,11 @@ def weigh_query(text: str, frequencies: Mapping[int, int], total: int) -> Sparse
     )
 
 
+def best_score(question: Sparse) -> float:
+    """What a chunk of nothing but the question's words would come near."""
+    return (K1 + 1) * sum(question.values)
+
+
 def _rarity(frequency: int, total: int) -> float:
     return math.log(1 + (max(total - frequency, 0) + 0.5) / (frequency + 0.5))
 

@@ -14,8 +14,6 @@ from typing import Final
 from askbook.domain import Chunk, Passage, Signals
 from askbook.index.coverage import NOTHING, Coverage, Rarities, cover
 
-HALF_SCORE = 8.0
-"""The BM25 score that counts one half."""
 MEANING, KEYWORDS, SENTENCE, HEADINGS = 0.5, 0.3, 0.1, 0.1
 LESSON = 0.2
 """What the second-best passage of the same lesson weighs beside the passage itself."""
@@ -32,6 +30,8 @@ class Words:
 
     rarities: Rarities
     unknown: tuple[str, ...]
+    most: float = 0.0
+    """The BM25 score that no chunk can pass."""
     chunks: int = 0
     """How many chunks the book has."""
 
@@ -53,10 +53,10 @@ def rank(
     """`plain`: one side alone was asked for, and its own score decides."""
     # Of a book whose vectors are still to come, or without an embedder, only the words are known.
     dense = any(one.similarity is not None for one in candidates)
-    first_score = _choose_score(candidates, dense, plain)
+    first_score = _choose_score(candidates, words.most, dense, plain)
     ordered = sorted(candidates, key=lambda one: (-first_score(one), one.chunk.id))
     read = [replace(one, coverage=cover(one.chunk, words.rarities)) for one in ordered[:READ]]
-    scores = [first_score(one) for one in read] if plain else _score_in_lesson(read, dense)
+    scores = [first_score(one) for one in read] if plain else _score_in_lesson(read, words.most, dense)
     scored = chain(zip(read, scores, strict=True), ((one, first_score(one)) for one in ordered[READ:]))
     passages = sorted((_to_passage(one, score) for one, score in scored), key=lambda one: (-one.score, one.chunk.id))
     passages = list(_drop_doubles(passages))
@@ -73,23 +73,23 @@ def rank(
 Score = Callable[[Found], float]
 
 
-def _choose_score(candidates: Sequence[Found], dense: bool, plain: bool) -> Score:
+def _choose_score(candidates: Sequence[Found], most: float, dense: bool, plain: bool) -> Score:
     if not plain:
-        return lambda one: _score(one, dense)
+        return lambda one: _score(one, most, dense)
     if dense and all(one.keyword_score is None for one in candidates):
         return lambda one: scale_similarity(one.similarity)
-    return lambda one: scale_keyword(one.keyword_score)
+    return lambda one: scale_keyword(one.keyword_score, most)
 
 
-def _score(one: Found, dense: bool) -> float:
-    words = KEYWORDS * scale_keyword(one.keyword_score)
+def _score(one: Found, most: float, dense: bool) -> float:
+    words = KEYWORDS * scale_keyword(one.keyword_score, most)
     words += SENTENCE * one.coverage.sentence + HEADINGS * one.coverage.headings
     return MEANING * scale_similarity(one.similarity) + words if dense else words / (1 - MEANING)
 
 
-def _score_in_lesson(read: Sequence[Found], dense: bool) -> list[float]:
+def _score_in_lesson(read: Sequence[Found], most: float, dense: bool) -> list[float]:
     """A lesson that has more to say on the question lifts its passages."""
-    alone = [_score(one, dense) for one in read]
+    alone = [_score(one, most, dense) for one in read]
     by_lesson: defaultdict[str, list[float]] = defaultdict(list)
     for one, score in zip(read, alone, strict=True):
         by_lesson[one.chunk.source_file].append(score)
@@ -114,9 +114,9 @@ def scale_similarity(similarity: float | None) -> float:
     return min(max(similarity or 0.0, 0.0), 1.0)
 
 
-def scale_keyword(keyword: float | None) -> float:
-    keyword = max(keyword or 0.0, 0.0)
-    return keyword / (keyword + HALF_SCORE)
+def scale_keyword(keyword: float | None, most: float) -> float:
+    """As a share of what a chunk full of the question's words would have: long questions do not drown the meaning."""
+    return min(max(keyword or 0.0, 0.0) / most, 1.0) if most else 0.0
 
 
 # --- passages -------------------------------------------------------------------------------------

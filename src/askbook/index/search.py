@@ -12,7 +12,7 @@ from typing import Protocol
 from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchMode, SearchOutcome
 from askbook.errors import InputError
 from askbook.index.embedders.base import Embedder, Vector
-from askbook.index.keywords import find_unknown_words, term_ids, weigh_query, weigh_terms
+from askbook.index.keywords import best_score, find_unknown_words, term_ids, weigh_query, weigh_terms
 from askbook.index.ranking import Found, Relevance, Words, rank
 from askbook.index.vectors.base import Hit, Sparse, VectorIndex
 
@@ -134,8 +134,9 @@ class Searcher:
 
     async def _weigh(self, text: str, book_id: str) -> tuple[Sparse, Words]:
         total, frequencies = await self._live.term_frequencies(book_id, list(term_ids(text)))
-        words = Words(weigh_terms(text, frequencies, total), tuple(find_unknown_words(text, frequencies)), total)
-        return weigh_query(text, frequencies, total), words
+        keywords = weigh_query(text, frequencies, total)
+        rarities, unknown = weigh_terms(text, frequencies, total), find_unknown_words(text, frequencies)
+        return keywords, Words(rarities, tuple(unknown), best_score(keywords), total)
 
     async def _find_steadily(self, question: Question) -> Candidates:
         """Search again when a lesson was swapped between the two look-ups, or its reader would miss it."""

@@ -14,7 +14,7 @@ from askbook.domain import Chunk, Filters, Passage
 from askbook.errors import InputError
 from askbook.index.embedders.base import Vector
 from askbook.index.keywords import best_score, count_terms, keyword_text, term_ids, weigh_query
-from askbook.index.ranking import LESSON, Found, Words, rank, scale_keyword
+from askbook.index.ranking import Found, Words, rank, scale_keyword
 from askbook.index.search import Searcher
 from askbook.index.vectors.edge import EdgeIndex
 
@@ -112,9 +112,8 @@ async def test_hybrid_adds_both_sides_on_a_fixed_scale(world: World) -> None:
         + 0.1 * (covered * ("gripper" in text))
         for text, one in by_text.items()
     }
-    rest = sorted(alone.values())[-2]
     for text, passage in by_text.items():
-        assert passage.score == pytest.approx((alone[text] + LESSON * rest) / (1 + LESSON))
+        assert passage.score == pytest.approx(alone[text])
     assert by_text["gripper force"].similarity == pytest.approx(0.8, abs=1e-4)
     assert by_text["elbow"].keyword_score is None and by_text["elbow"].coverage == 0
     assert texts(outcome.passages)[0] == "gripper force"
@@ -140,13 +139,6 @@ async def test_a_heading_and_a_sentence_that_hold_the_question_lift_a_passage(wo
     titled = replace(titled, heading_path=("Gripper force",))
     await world.add([titled], [axis(1.0)], 3)
     assert (await world.searcher.search("gripper force axis 0", BOOK)).passages[0].chunk.id == titled.id
-
-
-async def test_a_lesson_that_says_more_of_it_comes_first(world: World) -> None:
-    await world.add(lesson_chunks(1, "gripper left", "elbow"), [axis(1.0, 0.5), axis(0.0, 1.0)], 1)
-    await world.add(lesson_chunks(2, "gripper right", "gripper wrong"), [axis(1.0, 0.5), axis(1.0, 0.6)], 5)
-    outcome = await world.searcher.search("gripper axis 0", BOOK)
-    assert texts(outcome.passages)[0] == "gripper right"
 
 
 async def test_what_a_search_tells_of_the_question(world: World) -> None:

@@ -167,7 +167,8 @@ def _fit_in_book(asked: Sequence[Asked], start: Weights) -> Weights:
     )
     gate = math.log(GATE / (1 - GATE))
     missing = gate - logits[math.floor(REFUSED_MOST * len(logits))]
-    return (round(start[0] + min(max(missing, 0.0), OPEN_MOST), 3), *start[1:])
+    opened = math.ceil(1000 * min(max(missing, 0.0), OPEN_MOST)) / 1000
+    return (round(start[0] + opened, 3), *start[1:])
 
 
 def _fit_right_place(asked: Sequence[Asked], start: Weights) -> Weights:

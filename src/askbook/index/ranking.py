@@ -1,22 +1,18 @@
-"""Candidates in, ranked Passages out: meaning, words, headings and the rest of the lesson, each on a fixed scale.
+"""Candidates in, ranked Passages out: meaning, words, headings and the best sentence, each on a fixed scale.
 
 The weights were found on eight question sets: docs/decisions/0005-ranking.md.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Final
 
 from askbook.domain import Chunk, Passage, Signals
 from askbook.index.coverage import NOTHING, Coverage, Rarities, cover
 
 MEANING, KEYWORDS, SENTENCE, HEADINGS = 0.5, 0.3, 0.1, 0.1
-LESSON = 0.2
-"""What the second-best passage of the same lesson weighs beside the passage itself."""
 READ: Final = 30
 """How many of the best candidates are read sentence by sentence."""
 FIRST: Final = 5
@@ -53,12 +49,11 @@ def rank(
     """`plain`: one side alone was asked for, and its own score decides."""
     # Of a book whose vectors are still to come, or without an embedder, only the words are known.
     dense = any(one.similarity is not None for one in candidates)
-    first_score = _choose_score(candidates, words.most, dense, plain)
-    ordered = sorted(candidates, key=lambda one: (-first_score(one), one.chunk.id))
+    score = _choose_score(candidates, words.most, dense, plain)
+    ordered = sorted(candidates, key=lambda one: (-score(one), one.chunk.id))
     read = [replace(one, coverage=cover(one.chunk, words.rarities)) for one in ordered[:READ]]
-    scores = [first_score(one) for one in read] if plain else _score_in_lesson(read, words.most, dense)
-    scored = chain(zip(read, scores, strict=True), ((one, first_score(one)) for one in ordered[READ:]))
-    passages = sorted((_to_passage(one, score) for one, score in scored), key=lambda one: (-one.score, one.chunk.id))
+    scored = (_to_passage(one, score(one)) for one in (*read, *ordered[READ:]))
+    passages = sorted(scored, key=lambda one: (-one.score, one.chunk.id))
     passages = list(_drop_doubles(passages))
     signals = _to_signals(passages, words)
     if relevance is not None:
@@ -85,29 +80,6 @@ def _score(one: Found, most: float, dense: bool) -> float:
     words = KEYWORDS * scale_keyword(one.keyword_score, most)
     words += SENTENCE * one.coverage.sentence + HEADINGS * one.coverage.headings
     return MEANING * scale_similarity(one.similarity) + words if dense else words / (1 - MEANING)
-
-
-def _score_in_lesson(read: Sequence[Found], most: float, dense: bool) -> list[float]:
-    """A lesson that has more to say on the question lifts its passages."""
-    alone = [_score(one, most, dense) for one in read]
-    by_lesson: defaultdict[str, list[float]] = defaultdict(list)
-    for one, score in zip(read, alone, strict=True):
-        by_lesson[one.chunk.source_file].append(score)
-    least = min(alone, default=0.0)
-    rest = {lesson: _second_best(scores, least) for lesson, scores in by_lesson.items()}
-    return [
-        (score + LESSON * _evidence(one.chunk, score, rest[one.chunk.source_file], least)) / (1 + LESSON)
-        for one, score in zip(read, alone, strict=True)
-    ]
-
-
-def _second_best(scores: list[float], least: float) -> float:
-    return sorted(scores)[-2] if len(scores) > 1 else least
-
-
-def _evidence(chunk: Chunk, score: float, rest: float, least: float) -> float:
-    # A lesson of one chunk has nothing more to say, which does not speak against it.
-    return (score + least) / 2 if chunk.total_chunks == 1 else rest
 
 
 def scale_similarity(similarity: float | None) -> float:

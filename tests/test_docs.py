@@ -42,7 +42,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "a.md").write_text("# Your words\n\nA tf2 buffer keeps transforms for ten seconds.\n")
     commands = re.findall(r"^(?:\$ )?\.venv/bin/askbook (.+?)(?: {2,}#.*)?$", README, re.MULTILINE)
-    assert {command.split()[0] for command in commands} == {"ingest", "search", "verify", "doctor"}
+    assert {command.split()[0] for command in commands} == {"ingest", "search", "explain", "verify", "doctor"}
     askbook = f'{sys.executable} -c "from askbook.cli.main import run; run()"'
     commands.sort(key=lambda command: not command.startswith("ingest"))
     for command in commands:
@@ -55,6 +55,10 @@ def test_readme_commands_run(tmp_path: Path) -> None:
             env=os.environ | {"ASKBOOK_HOME": str(tmp_path / "home")},
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
+def test_readme_has_no_figure_left_out() -> None:
+    assert not re.search(r"\b[A-Z]+_TABLE\b|TODO|TBD", README)
 
 
 def test_readme_paths_exist() -> None:

@@ -45,7 +45,7 @@ class Settings(BaseSettings):
     )
     askbook_confidence: ConfidenceChoice = Field(
         default="calibrated",
-        description="What scores and confidence mean: calibrated (a measured chance), or raw (the embedder's cosine).",
+        description="What scores and confidence mean: calibrated (a measured chance), or raw (the embedder's cosine, which then also decides the order).",
     )
     openai_api_key: SecretStr | None = Field(default=None, description="Key of OpenAI or a compatible service.")
     openai_base_url: str = Field(

@@ -16,13 +16,14 @@ from askbook.answer.calibration import (
     fit_curve,
     load_built_in,
 )
+from askbook.book.chunker import CHUNKER_VERSION
 from askbook.domain import Passage, Signals
 from askbook.index.embedders.minilm import MiniLM
 from askbook.store.database import Database
 from askbook.store.ledger import Ledger
 from builders import make_chunks, make_lesson
 
-MINILM = Fingerprint("all-MiniLM-L6-v2-int8/8x256", 1)
+MINILM = Fingerprint("all-MiniLM-L6-v2-int8/8x256", CHUNKER_VERSION)
 (CHUNK,) = make_chunks(make_lesson(), "Text.")
 SURE = Signals(similarity=0.6, coverage=0.9, score=0.7, mean_score=0.6, lead=0.2, chunks=1000)
 UNSURE = replace(SURE, lead=0.0, score=0.4, mean_score=0.35)
@@ -37,6 +38,7 @@ def passage(score: float, similarity: float | None = None) -> Passage:
 
 def test_the_built_in_one_is_for_the_embedder_that_ships() -> None:
     built_in = load_built_in(replace(MINILM, embedder=MiniLM().name))
+    assert built_in.fingerprint == MINILM, "a new chunker needs a new measurement"
     assert built_in.origin == "built-in" and built_in.meaning is not None and built_in.questions > 1000
 
 
@@ -96,15 +98,27 @@ async def test_a_books_own_holds_until_something_changes(database: Database) -> 
     own = replace(load_built_in(MINILM), origin="book", fingerprint=replace(MINILM, revision=revision))
     await ledger.save_calibration("book", own.to_json())
     await ledger.save_calibration("book", own.to_json())
-    assert (await Calibrations(ledger, MINILM.embedder, 1).choose("book")).calibration == own
-    assert (await Calibrations(ledger, MINILM.embedder, 1).choose("another")).calibration.origin == "built-in"
-    for embedder, chunker, said in ((None, 1, "embedder changed"), (MINILM.embedder, 2, "chunks are cut")):
+    assert (await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION).choose("book")).calibration == own
+    assert (
+        await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION).choose("another")
+    ).calibration.origin == "built-in"
+    for embedder, chunker, said in (
+        (None, CHUNKER_VERSION, "embedder changed"),
+        (MINILM.embedder, CHUNKER_VERSION + 1, "chunks are cut"),
+    ):
         chosen = await Calibrations(ledger, embedder, chunker).choose("book")
         assert chosen.calibration.origin == "built-in" and chosen.notice and said in chosen.notice
     old = replace(own, fingerprint=replace(MINILM, revision=revision + 1))
     await ledger.save_calibration("book", old.to_json())
-    chosen = await Calibrations(ledger, MINILM.embedder, 1).choose("book")
+    chosen = await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION).choose("book")
     assert chosen.calibration.origin == "built-in" and chosen.notice and "the book changed" in chosen.notice
+
+
+async def test_the_one_that_ships_says_when_it_was_measured_with_another_chunker(database: Database) -> None:
+    ledger = Ledger(database)
+    assert (await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION).choose("book")).notice is None
+    chosen = await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION + 1).choose("book")
+    assert chosen.notice and "chunks are cut" in chosen.notice
 
 
 def test_a_curve_is_found_again_from_what_it_made() -> None:

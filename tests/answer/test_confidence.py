@@ -82,8 +82,10 @@ def test_advice_without_unknown_words() -> None:
     weak = measure([0.1], [])
     for found, said in (
         (outcome(), "Nothing was found"),
-        (outcome(0.1, coverage=0.2), "more than half of your words"),
-        (outcome(0.1, coverage=0.9), "no passage is about this"),
+        (outcome(0.1, coverage=0.9), "Only one passage"),
+        (outcome(0.1, 0.1, coverage=0.0), "no word to search by"),
+        (outcome(0.1, 0.1, coverage=0.2), "more than half of your words"),
+        (outcome(0.1, 0.1, coverage=0.9), "no passage is about this"),
     ):
         refusal = refuse(found, weak)
         assert refusal is not None and said in refusal.advice

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from askbook.answer.calibration import Fingerprint, load_built_in
+from askbook.answer.confidence import relevance_of
 from askbook.answer.followups import TOPIC_WEIGHT, Cited, Resolved, Turn, resolve_question, search_thread, to_cited
+from askbook.book.chunker import CHUNKER_VERSION
 from askbook.book.reader import read_book
-from askbook.domain import LIMIT_MAX, QUERY_MAX, Filters, Passage, SearchMode, SearchOutcome
+from askbook.domain import LIMIT_MAX, QUERY_MAX, Filters, Passage, SearchMode, SearchOutcome, Signals
 from askbook.index.ranking import Relevance
 from askbook.ingest.worker import watch_nothing
 from askbook.settings import Settings
@@ -154,6 +157,7 @@ class ScriptedSearcher:
     def __init__(self, found: dict[str, dict[int, float]]) -> None:
         self.found = found
         self.asked: list[str] = []
+        self.signals = Signals()
 
     async def search(
         self,
@@ -168,7 +172,7 @@ class ScriptedSearcher:
         ranked = sorted(self.found[text].items(), key=lambda pair: -pair[1])
         kept = [(at, score) for at, score in ranked if score >= threshold]
         passages = [Passage(CHUNKS[at], score, rank, score) for rank, (at, score) in enumerate(kept, start=1)]
-        return SearchOutcome(text, filters, mode, tuple(passages[:limit]), len(kept), 1.0, 2.0)
+        return SearchOutcome(text, filters, mode, tuple(passages[:limit]), len(kept), 1.0, 2.0, self.signals)
 
 
 def scores_of(outcome: SearchOutcome) -> dict[int, float]:
@@ -266,3 +270,25 @@ async def test_a_thread_on_the_demo_book(tmp_path: Path) -> None:
         change, _, _ = await ask("What does a launch file do?", imu)
         plain = await askbook.searcher.search("What does a launch file do?", filters)
         assert lesson(change) == "02-parameters-and-launch" and change.passages == plain.passages
+
+
+async def test_what_a_thread_merges_keeps_the_confidence_of_its_question() -> None:
+    """The mean of the relevances is the confidence, though the scores around it are new ones."""
+    signals = Signals(similarity=0.5, coverage=0.9, score=0.4, mean_score=0.3, lead=0.0, chunks=200)
+    calibration = load_built_in(Fingerprint("all-MiniLM-L6-v2-int8/8x256", CHUNKER_VERSION))
+    first = {0: 0.4, 1: 0.35, 2: 0.3, 3: 0.25, 4: 0.2}
+    second = {0: 0.9, 1: 0.8, 2: 0.9, 3: 0.7, 4: 0.8}
+    whole = resolve_question("Does it work on Jetson?", [Turn("What does Nav2 do?", ())])
+    searcher = ScriptedSearcher({one.text: scores for one, scores in zip(whole.searches, (first, second), strict=True)})
+    searcher.signals = signals
+    outcome = await search_thread(
+        searcher,
+        "Does it work on Jetson?",
+        [Turn("What does Nav2 do?", ())],
+        Filters("book"),
+        relevance=calibration.relevance,
+    )
+    relevances = [relevance_of(one) for one in outcome.passages]
+    assert sum(relevances) / len(relevances) == pytest.approx(calibration.confidence(signals), abs=0.001)
+    assert relevances == sorted(relevances, reverse=True)
+    assert [one.rank for one in outcome.passages] == [1, 2, 3, 4, 5]

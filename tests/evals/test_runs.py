@@ -7,7 +7,7 @@ from pathlib import Path
 
 from askbook.domain import Filters, SearchOutcome
 from askbook.evals.figures import find_changes, measure_set
-from askbook.evals.run import ASKBOOK, BM25, MINILM, RRF, ask_set, run_set, set_home, settings_of_set
+from askbook.evals.run import ALONE, ASKBOOK, BM25, MINILM, RRF, ask_set, run_set, set_home, settings_of_set
 from askbook.evals.sets import EvalQuestion, EvalSet, load_set
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
@@ -50,7 +50,7 @@ async def test_a_set_is_ingested_once_and_asked_by_every_system(tmp_path: Path) 
             run = await run_set(askbook, land)
             job = (await askbook.jobs.load_all("land", 1))[0]
         assert job.chunks_created == job.chunks_embedded == created
-    assert run.systems == (ASKBOOK, BM25, MINILM, RRF)
+    assert run.systems == (ASKBOOK, ALONE, BM25, MINILM, RRF)
     assert run.asked[0].rankings[ASKBOOK][0] == "P/1"
     assert [one.timing is not None for one in run.asked] == [True, True, False, True], "the same words are timed once"
 
@@ -67,8 +67,8 @@ async def test_without_an_embedder_there_is_one_baseline(tmp_path: Path) -> None
     settings = _settings(tmp_path, askbook_embedder="none")
     async with open_askbook(settings_of_set(settings, "land")) as askbook:
         run = await run_set(askbook, _load(tmp_path, settings))
-    assert (run.systems, run.embedder) == ((ASKBOOK, BM25), "none")
-    assert set(measure_set(run).gain) == {BM25}
+    assert (run.systems, run.embedder) == ((ASKBOOK, ALONE, BM25), "none")
+    assert set(measure_set(run).gain) == {ALONE, BM25}
 
 
 async def test_another_way_to_ask_can_be_measured(tmp_path: Path) -> None:

@@ -150,7 +150,8 @@ class Calibrations:
             return Chosen(replace(built_in, origin="raw"))
         text = await self._saved.load_calibration(book_id)
         if text is None:
-            return Chosen(built_in)
+            changed = name_change(replace(built_in.fingerprint, embedder=self.now.embedder), self.now)
+            return Chosen(built_in, f"{changed} since the calibration that ships was measured" if changed else None)
         own = Calibration.from_json(text)
         changed = name_change(own.fingerprint, replace(self.now, revision=await self._saved.revision(book_id)))
         if changed is None:

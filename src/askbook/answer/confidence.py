@@ -76,7 +76,7 @@ def name_gate(confidence: Confidence, chance_in_book: float | None) -> str:
         return f"not in the book: the chance that the book answers this is {chance_in_book:.2f}, below {LEAST:.2f}"
     for level, least, _ in LEVELS:
         if level == confidence.confidence_level:
-            return f"answered as {level}: average {average:.2f} is at least {least:.2f}, of {count} passages"
+            return f"answered as {level}: average {average:.3f} is at least {least:.2f}, of {count} passages"
     if average >= LEAST:
         return f"too few passages: {count}, and {LEVELS[-1][2]} are needed"
     return f"not in the book: average {average:.2f} is below {LEAST:.2f}"
@@ -94,6 +94,10 @@ def _advise(outcome: SearchOutcome) -> str:
     unknown = outcome.signals.unknown_words
     if not outcome.passages:
         return "Nothing was found at all: ask with other words, or with fewer filters."
+    if len(outcome.passages) < LEVELS[-1][2]:
+        return "Only one passage was found, and one is not enough to be sure: look into it, or use fewer filters."
+    if not unknown and not outcome.signals.coverage:
+        return "The question has no word to search by: name what it is about."
     if unknown:
         words = ", ".join(f"“{word}”" for word in unknown[:5])
         return f"The book never uses {words}: ask with words that it uses, or look into the nearest sections."

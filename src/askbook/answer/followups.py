@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from askbook.domain import LIMIT_MAX, QUERY_MAX, Filters, Passage, SearchMode, SearchOutcome
 from askbook.index.keywords import STOPWORDS, split_terms
-from askbook.index.ranking import Relevance
+from askbook.index.ranking import Relevance, average_score, rate
 
 FollowUpKind = Literal["alone", "same_topic", "refers", "fragment", "continues", "bare", "source"]
 
@@ -226,13 +226,14 @@ async def search_thread(
         *(searcher.search(one.text, filters, mode, LIMIT_MAX, 0.0, relevance) for one in searches)
     )
     merged = _add_scores(outcomes, [one.weight for one in searches])
-    if relevance is not None:
-        merged = [replace(one, relevance=relevance(outcomes[0].signals, one)) for one in merged]
-    kept = [one for one in merged if (one.score if one.relevance is None else one.relevance) >= threshold]
+    # Relevance lies around the mean of the scores it is given, which are the merged ones now.
+    signals = replace(outcomes[0].signals, mean_score=average_score(merged))
+    kept = rate(merged, signals, threshold, relevance)
     return replace(
         outcomes[0],
         passages=tuple(kept[:limit]),
         total_found=len(kept),
+        signals=signals,
         embedding_ms=sum(outcome.embedding_ms for outcome in outcomes),
         retrieval_ms=sum(outcome.retrieval_ms for outcome in outcomes),
     )
@@ -249,5 +250,4 @@ def _add_scores(outcomes: Sequence[SearchOutcome], weights: Sequence[float]) -> 
         for key in found:
             sums[key] += weight * scores.get(key, rest)
     merged = [replace(one, score=sums[key] / sum(weights)) for key, one in found.items()]
-    merged.sort(key=lambda one: (-one.score, one.chunk.id))
-    return [replace(one, rank=rank) for rank, one in enumerate(merged, start=1)]
+    return sorted(merged, key=lambda one: (-one.score, one.chunk.id))

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from askbook.api.schemas import IngestionJob, SearchResponse
 from askbook.book.reader import find_modules, read_book, read_lessons
+from askbook.cli.find import search_book
 from askbook.cli.render import err, out, print_json, show_finished, show_outcome, show_problems
 from askbook.cli.running import run_async
 from askbook.domain import QUERY_MAX, Book, Filters, IngestMode, Job
@@ -71,9 +72,10 @@ def demo(
             if not as_json or job.status == "failed":
                 show_finished(job)
             question = DEMO_QUESTION if folder is None else f"What is {found.title} about?"[:QUERY_MAX]
-            outcome = await askbook.searcher.search(question, Filters(found.book_id), limit=3)
+            outcome = await search_book(askbook, question, Filters(found.book_id), limit=3)
             if as_json:
                 return print_json(SearchResponse.from_outcome(outcome))
+            out.print(f'\naskbook search "{question}"')
             show_outcome(outcome)
             if sys.stdin.isatty():
                 await _search_on(askbook, found)
@@ -174,7 +176,7 @@ async def _search_on(askbook: Askbook, book: Book) -> None:
     out.print("\nSearch for something else; an empty line ends.")
     while text := (await asyncio.to_thread(_prompt)).strip():
         try:
-            show_outcome(await askbook.searcher.search(text, Filters(book.book_id), limit=3))
+            show_outcome(await search_book(askbook, text, Filters(book.book_id), limit=3))
         except InputError as error:
             err.print(error.message)
 

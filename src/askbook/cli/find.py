@@ -15,7 +15,7 @@ from askbook.errors import InputError, NotFound
 from askbook.index.choices import check_choices
 from askbook.settings import load_settings
 from askbook.store.ledger import Ledger
-from askbook.wiring import open_askbook
+from askbook.wiring import Askbook, open_askbook
 
 Mode = Literal["hybrid", "dense", "keyword"]
 
@@ -63,16 +63,23 @@ def search(
             check_choices(filters, record)
             if record.unembedded_chunks and mode != "keyword":
                 err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
-            chosen = await askbook.calibrations.choose(record.book_id)
-            if chosen.notice:
-                err.print(chosen.notice)
-            return await askbook.searcher.search(text, filters, mode, limit, threshold, chosen.calibration.relevance)
+            return await search_book(askbook, text, filters, mode, limit, threshold)
 
     outcome = run_async(find())
     if as_json:
         print_json(SearchResponse.from_outcome(outcome))
     else:
         show_outcome(outcome)
+
+
+async def search_book(
+    askbook: Askbook, text: str, filters: Filters, mode: Mode = "hybrid", limit: int = 5, threshold: float = 0.0
+) -> SearchOutcome:
+    """A search whose scores are the calibrated relevance that every door shows."""
+    chosen = await askbook.calibrations.choose(filters.book_id)
+    if chosen.notice:
+        err.print(chosen.notice)
+    return await askbook.searcher.search(text, filters, mode, limit, threshold, chosen.calibration.relevance)
 
 
 async def choose_book(ledger: Ledger, book_id: str | None) -> BookRecord:

@@ -17,6 +17,7 @@ from askbook.cli.find import choose_book
 from askbook.cli.render import clean, err, out, print_json
 from askbook.cli.running import run_async
 from askbook.domain import Filters, Passage, Refusal, SearchOutcome, Signals
+from askbook.errors import InputError
 from askbook.settings import load_settings
 from askbook.wiring import open_askbook
 
@@ -64,6 +65,9 @@ def calibrate(
     async def fit() -> tuple[Calibration, Calibration, list[Asked]]:
         async with open_askbook(load_settings()) as askbook:
             record = await choose_book(askbook.ledger, book)
+            if askbook.embedder is not None and record.unembedded_chunks:
+                waiting = f"{record.unembedded_chunks} chunks of {record.book_id} wait for their vectors"
+                raise InputError(waiting, f"Finish first: askbook ingest {record.folder}.")
             chunks = [draft.chunk for draft in await askbook.ledger.load_drafts(record.book_id)]
             probes = make_probes(chunks)
             check_enough(record.book_id, record.total_files, probes)

@@ -109,8 +109,10 @@ def _table(heads: Sequence[str], rows: Iterable[str]) -> str:
 
 
 def _set_section(figures: SetFigures, run: SetRun) -> str:
-    missed = [one for one in run.asked if one.passed is False]
-    absent = [one for one in run.asked if one.question.answerable is False]
+    gold = [one for one in run.asked if one.question.has_gold]
+    missed = [one for one in gold if one.score().hit5 == 0]
+    refused = [one for one in gold if one.refused and one.score().hit5 == 1]
+    invented = [one for one in run.asked if one.question.answerable is False and not one.refused]
     return "".join(
         [
             f"<h2>{escape(figures.name)}</h2>",
@@ -120,7 +122,8 @@ def _set_section(figures: SetFigures, run: SetRun) -> str:
             _follow_ups(figures),
             _trust(figures),
             _questions("Not among the first five, the surest first", missed),
-            _questions("Not in the book, and yet the surest", absent),
+            _questions("Found, but refused", refused),
+            _questions("Not in the book, and not refused, the surest first", invented),
         ]
     )
 
@@ -136,7 +139,11 @@ def _gains(figures: SetFigures) -> str:
 def _follow_ups(figures: SetFigures) -> str:
     found = {"follow-ups": figures.follow_ups, "context-dependent": figures.context_dependent}
     found = {name: by_system for name, by_system in found.items() if by_system}
-    return f"<h3>Follow-up questions, asked alone</h3>{_retrieval_table(found)}" if found else ""
+    return (
+        f"<h3>Follow-up questions: askbook in their thread, the others alone</h3>{_retrieval_table(found)}"
+        if found
+        else ""
+    )
 
 
 def _trust(figures: SetFigures) -> str:

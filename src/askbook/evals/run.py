@@ -17,9 +17,8 @@ from askbook.ingest.worker import Watcher, watch_nothing
 from askbook.settings import Settings
 from askbook.wiring import Askbook
 
-ASKBOOK, BM25, MINILM, RRF = "askbook", "BM25", "MiniLM", "RRF"
-SYSTEMS = (ASKBOOK, BM25, MINILM, RRF)
-BASELINE_MODES: dict[str, SearchMode] = {BM25: "keyword", MINILM: "dense"}
+ASKBOOK, ALONE, BM25, MINILM, RRF = "askbook", "last alone", "BM25", "MiniLM", "RRF"
+SYSTEMS = (ASKBOOK, ALONE, BM25, MINILM, RRF)
 PASSAGES_KEPT = JUDGED
 CITED = 3
 WARM_UP = "a question to load what is loaded late"
@@ -125,7 +124,8 @@ async def ask_set(
     record = await askbook.ledger.load_book(book_id)
     filters = Filters(book_id=book_id)
     await askbook.searcher.search(WARM_UP, filters)
-    asker = _Asker(askbook, filters, eval_set.pages, ask or await _ask_in_thread(askbook, filters))
+    threads = any(question.history for question in eval_set.questions)
+    asker = _Asker(askbook, filters, eval_set.pages, ask or await _ask_in_thread(askbook, filters), threads)
     asked: list[Asked] = []
     for question in eval_set.questions:
         asked.append(await asker.ask_all(question))
@@ -158,8 +158,9 @@ async def _ask_in_thread(askbook: Askbook, filters: Filters) -> Ask:
 
 
 class _Asker:
-    def __init__(self, askbook: Askbook, filters: Filters, pages: Mapping[str, str], ask: Ask) -> None:
+    def __init__(self, askbook: Askbook, filters: Filters, pages: Mapping[str, str], ask: Ask, threads: bool) -> None:
         self._askbook = askbook
+        self._modes = _choose_modes(threads, askbook.embedder is not None)
         self._filters = filters
         self._pages = pages
         self._ask = ask
@@ -169,11 +170,10 @@ class _Asker:
         # Ours comes first: the baselines may then use the vector that it made, and its time is whole.
         outcome, timing = await self._ask_timed(question)
         rankings = {ASKBOOK: self._to_pages(outcome.passages)}
-        lists = [await self._ask_plain(question, mode) for mode in self._modes().values()]
-        for system, passages in zip(self._modes(), lists, strict=True):
-            rankings[system] = self._to_pages(passages)
-        if len(lists) > 1:
-            rankings[RRF] = self._to_pages(_fuse(lists))
+        found = {system: await self._ask_plain(question, mode) for system, mode in self._modes.items()}
+        rankings |= {system: self._to_pages(passages) for system, passages in found.items()}
+        if MINILM in found:
+            rankings[RRF] = self._to_pages(_fuse([found[BM25], found[MINILM]]))
         best = outcome.passages[:PASSAGES_KEPT]
         ours = measure([relevance_of(one) for one in best], [])
         raw = measure([max(one.similarity or 0.0, 0.0) for one in best], [])
@@ -193,13 +193,19 @@ class _Asker:
         outcome = await self._askbook.searcher.search(question.question, self._filters, mode, LIMIT_MAX)
         return outcome.passages
 
-    def _modes(self) -> dict[str, SearchMode]:
-        return BASELINE_MODES if self._askbook.embedder else {BM25: "keyword"}
-
     def _to_pages(self, passages: Iterable[Passage]) -> tuple[str, ...]:
         """Each page at the place of its best passage."""
         files = (passage.chunk.source_file for passage in passages)
         return tuple(dict.fromkeys(self._pages.get(file, file) for file in files))
+
+
+def _choose_modes(threads: bool, embeds: bool) -> dict[str, SearchMode]:
+    """The baselines; in threads also our own search of the last question without what was said before it."""
+    modes: dict[str, SearchMode] = {ALONE: "hybrid"} if threads else {}
+    modes[BM25] = "keyword"
+    if embeds:
+        modes[MINILM] = "dense"
+    return modes
 
 
 def _fuse(lists: Sequence[Sequence[Passage]]) -> list[Passage]:

@@ -14,6 +14,7 @@ import yaml
 
 from askbook.book.front_matter import read_front_matter
 from askbook.book.reader import find_files, read_book
+from askbook.domain import QUERY_MIN
 from askbook.errors import InputError
 from askbook.index.search import check_query
 
@@ -87,7 +88,10 @@ def _read_conversations(folder: Path) -> Iterator[EvalQuestion]:
             if not turn.get("history"):
                 name = f"{_text(place, row, 'id')}@{at}"
                 yield _to_question(where, turn, name, history=tuple(asked), follow=at > 0)
-            asked.append(_text(where, turn, "question"))
+            earlier = _text(where, turn, "question")
+            # "ok" asks nothing that could be searched.
+            if len(earlier.strip()) >= QUERY_MIN:
+                asked.append(earlier)
 
 
 def _to_question(place: str, row: Json, name: str, history: tuple[str, ...], follow: bool) -> EvalQuestion:
@@ -183,7 +187,7 @@ def _read_entry(place: str, entry: object) -> EvalQuestion:
             f"{place}: say which lesson answers it, or `{NOT_IN_BOOK}: true`",
             "`lesson:` takes the path of a lesson in the book, or a list of paths.",
         )
-    history = _texts(place, entry, "history")
+    history = tuple(_checked(f"{place}, history", earlier) for earlier in _texts(place, entry, "history"))
     return EvalQuestion(
         # Without an id the question itself is one: it stays the same when others are added before it.
         id=str(entry.get("id") or text),

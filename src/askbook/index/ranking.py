@@ -56,11 +56,22 @@ def rank(
     passages = sorted(scored, key=lambda one: (-one.score, one.chunk.id))
     passages = list(_drop_doubles(passages))
     signals = _to_signals(passages, words)
+    # A calibration is made for the scores of both sides together; one side alone shows its own.
+    return rate(passages, signals, threshold, None if plain else relevance), signals
+
+
+def rate(passages: Sequence[Passage], signals: Signals, threshold: float, relevance: Relevance | None) -> list[Passage]:
+    """Each passage with its relevance, in that order, without those below the threshold, ranked from 1."""
     if relevance is not None:
         rated = [replace(one, relevance=relevance(signals, one)) for one in passages]
         passages = sorted(rated, key=lambda one: -(one.relevance or 0.0))
     kept = [one for one in passages if (one.score if one.relevance is None else one.relevance) >= threshold]
-    return [replace(one, rank=place) for place, one in enumerate(kept, start=1)], signals
+    return [replace(one, rank=place) for place, one in enumerate(kept, start=1)]
+
+
+def average_score(ranked: Sequence[Passage]) -> float:
+    first = ranked[:FIRST]
+    return sum(one.score for one in first) / len(first) if first else 0.0
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -119,7 +130,7 @@ def _to_signals(ranked: Sequence[Passage], words: Words) -> Signals:
         similarity=sum(similarities) / len(similarities) if similarities else None,
         coverage=max(one.coverage for one in first),
         score=first[0].score,
-        mean_score=sum(one.score for one in first) / len(first),
+        mean_score=average_score(ranked),
         lead=first[0].score - other,
         unknown_words=words.unknown,
         chunks=words.chunks,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -215,6 +217,20 @@ def test_a_second_process_is_told_who_has_the_data(
     assert askbook("search", "tea").returncode == 0
 
 
+def _wait_until_running(database: Path) -> None:
+    """Until the job's row says so; before that there is nothing to interrupt."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with (
+            contextlib.suppress(sqlite3.OperationalError),
+            contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection,
+        ):
+            if connection.execute("SELECT 1 FROM jobs WHERE phase = 'embedding'").fetchone():
+                return
+        time.sleep(0.05)
+    raise AssertionError("the job did not start")
+
+
 def test_an_interrupted_ingestion_goes_on(askbook: Run, book: Path, environment: dict[str, str]) -> None:
     import signal
 
@@ -223,7 +239,7 @@ def test_an_interrupted_ingestion_goes_on(askbook: Run, book: Path, environment:
     first = subprocess.Popen(
         [*ASKBOOK, "ingest", str(book)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(3)
+    _wait_until_running(Path(environment["ASKBOOK_HOME"]) / "askbook.db")
     first.send_signal(signal.SIGINT)
     _, stderr = first.communicate(timeout=60)
     assert first.returncode == 1

@@ -109,6 +109,7 @@ def test_the_page_is_whole_and_runs_nothing(shelf: Path, first_run: subprocess.C
     assert not [name for _, attributes in tags.seen for name in attributes if name.startswith(("on", "src", "href"))]
     assert sum(tag == "svg" for tag, _ in tags.seen) == 4, "bars, latency, reliability, risk and coverage"
     assert "&lt;script&gt;" in html
+    assert "raw cosines" in html and "<td>high</td>" in html
 
 
 def test_what_changed_since_the_last_run(shelf: Path, first_run: subprocess.CompletedProcess[str]) -> None:

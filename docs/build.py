@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,18 @@ def _cli_page() -> str:
     root = typer.main.get_command(app)
     assert isinstance(root, TyperGroup)
     parts = ["# Commands", "", "<!-- Made by `make docs`. -->", ""]
-    for name, command in root.commands.items():
-        assert isinstance(command, TyperCommand)
+    for name, command in _commands(root):
         parts += [f"## askbook {name}", "", command.help or "", "", *_parameters(command), ""]
     return "\n".join(parts)
+
+
+def _commands(group: TyperGroup, before: str = "") -> Iterator[tuple[str, TyperCommand]]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _commands(command, f"{before}{name} ")
+        else:
+            assert isinstance(command, TyperCommand)
+            yield f"{before}{name}", command
 
 
 def _parameters(command: TyperCommand) -> list[str]:

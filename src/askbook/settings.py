@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from platformdirs import user_data_path
 from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from askbook.errors import InputError
 
 EmbedderChoice = Literal["local", "openai", "cohere", "none"]
+RerankerChoice = Literal["none", "cohere", "local"]
 ConfidenceChoice = Literal["calibrated", "raw"]
+AnswererChoice = Literal["auto", "extractive", "model"]
+ModelApi = Literal["chat", "responses"]
+UnsupportedChoice = Literal["drop", "mark"]
+LogFormat = Literal["console", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+Names = Annotated[tuple[str, ...], NoDecode]
+"""Written with commas, not as JSON."""
 
 
 class Settings(BaseSettings):
@@ -41,7 +56,20 @@ class Settings(BaseSettings):
         default=None, description="Folder with model.onnx and tokenizer.json to use in place of the local MiniLM."
     )
     askbook_embedder_threads: int = Field(
-        default=0, description="Threads of the local embedder; 0 means one for each core.", ge=0, le=256
+        default=0, description="Threads of a local embedder or reranker; 0 means one for each core.", ge=0, le=256
+    )
+    askbook_reranker: RerankerChoice = Field(
+        default="none",
+        description="Who puts the best passages of a hybrid search in order: none, cohere, or local (a cross-encoder on this machine).",
+    )
+    askbook_reranker_folder: Path | None = Field(
+        default=None, description="Folder with model.onnx and tokenizer.json of the local reranker."
+    )
+    askbook_reranker_seconds: float = Field(
+        default=2.0,
+        description="How long reranking may take, as a part of the search; after that the passages stay as they were found.",
+        gt=0,
+        le=600,
     )
     askbook_confidence: ConfidenceChoice = Field(
         default="calibrated",
@@ -51,14 +79,105 @@ class Settings(BaseSettings):
     openai_base_url: str = Field(
         default="https://api.openai.com/v1", description="Address of OpenAI or a compatible service."
     )
+    openai_model: str = Field(default="gpt-4o-mini", description="Model that writes answers.", min_length=1)
+    openai_api: ModelApi = Field(
+        default="chat",
+        description="How the model is called: chat (chat.completions, every service has it) or responses.",
+    )
     openai_embedding_model: str = Field(
         default="text-embedding-3-small", description="Embedding model at OPENAI_BASE_URL."
     )
-    cohere_api_key: SecretStr | None = Field(default=None, description="Key of Cohere.")
-    cohere_base_url: str = Field(default="https://api.cohere.com", description="Address of Cohere.")
+    cohere_api_key: SecretStr | None = Field(default=None, description="Key of Cohere or a compatible service.")
+    cohere_base_url: str = Field(
+        default="https://api.cohere.com", description="Address of Cohere or a compatible service."
+    )
     cohere_model: str = Field(default="embed-english-v3.0", description="Embedding model at Cohere.")
+    cohere_rerank_model: str = Field(default="rerank-v3.5", description="Reranking model at COHERE_BASE_URL.")
 
-    @field_validator("askbook_home", "askbook_embedder_folder", mode="after")
+    askbook_answerer: AnswererChoice = Field(
+        default="auto",
+        description="Who answers: extractive (the book's own sentences), model, or auto (the model where OPENAI_API_KEY is set).",
+    )
+    askbook_unsupported: UnsupportedChoice = Field(
+        default="drop",
+        description="What becomes of a model's sentence that its source does not support: drop, or mark.",
+    )
+    agent_top_k: int = Field(default=5, description="Passages that an answer looks at.", ge=1, le=10)
+    agent_score_threshold: float = Field(
+        default=0.0, description="Passages of a lower relevance are left out of an answer.", ge=0, le=1
+    )
+    agent_max_turns: int = Field(
+        default=50, description="How many earlier turns of a thread count for the next question.", ge=1, le=50
+    )
+    agent_temperature: float = Field(default=0.0, description="The model's temperature.", ge=0, le=1)
+    agent_max_tokens: int | None = Field(
+        default=None, description="The most tokens of a model's answer. Default: what the model allows.", ge=1
+    )
+    askbook_embedding_seconds: float = Field(
+        default=10.0, description="How long embedding a question may take.", gt=0, le=600
+    )
+    askbook_retrieval_seconds: float = Field(default=3.0, description="How long a search may take.", gt=0, le=600)
+    askbook_generation_seconds: float = Field(
+        default=60.0, description="How long the model may take for an answer, its retries included.", gt=0, le=600
+    )
+    askbook_answer_seconds: float = Field(
+        default=90.0, description="How long a question may take in all.", gt=0, le=3600
+    )
+
+    askbook_rate_limit: int = Field(
+        default=100, description="How many requests a key may make in a minute; 0 means any number.", ge=0, le=1_000_000
+    )
+    redis_url: SecretStr | None = Field(
+        default=None,
+        description="Redis (redis://…) that counts the requests of several processes together. Default: each in memory.",
+    )
+    askbook_body_bytes: int = Field(
+        default=262_144, description="How large the body of a request may be.", ge=1024, le=100_000_000
+    )
+    askbook_body_seconds: float = Field(
+        default=10.0, description="How long the body of a request may take to arrive.", gt=0, le=600
+    )
+
+    askbook_host: str = Field(
+        default="127.0.0.1",
+        description="Address that askbook serve listens on; anything but loopback needs a key.",
+        min_length=1,
+    )
+    askbook_port: int = Field(default=8000, description="Port that askbook serve listens on.", ge=0, le=65535)
+    askbook_cors_origins: Names = Field(
+        default=(), description="Sites, comma-separated, whose pages may call the API, as https://example.org."
+    )
+    askbook_log_format: LogFormat = Field(
+        default="console", description="How the server logs: console, or json (one object a line)."
+    )
+    askbook_log_level: LogLevel = Field(
+        default="info", description="What the server logs: debug, info, warning, error."
+    )
+    askbook_webhook_secret: SecretStr | None = Field(
+        default=None, description="Secret that GitHub signs its webhooks with. Without one they are refused."
+    )
+    askbook_refresh_command: str | None = Field(
+        default=None,
+        description="Command that the server runs in a book's folder before it ingests it, such as git pull --ff-only.",
+    )
+    otel_exporter_otlp_endpoint: str | None = Field(
+        default=None, description="OpenTelemetry collector that the server sends its traces to. Default: none are made."
+    )
+
+    @field_validator("askbook_cors_origins", mode="before")
+    @classmethod
+    def _split(cls, names: object) -> object:
+        return tuple(filter(None, (one.strip() for one in names.split(",")))) if isinstance(names, str) else names
+
+    @field_validator("askbook_cors_origins", mode="after")
+    @classmethod
+    def _refuse_every_origin(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", origin):
+                raise ValueError(f"{origin} is no site: name each as https://example.org")
+        return origins
+
+    @field_validator("askbook_home", "askbook_embedder_folder", "askbook_reranker_folder", mode="after")
     @classmethod
     def _expand(cls, folder: Path | None) -> Path | None:
         return folder.expanduser().absolute() if folder else None

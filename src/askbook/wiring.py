@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -11,18 +11,25 @@ from pathlib import Path
 from pydantic import SecretStr
 from sqlalchemy.engine import URL
 
+from askbook.answer.agent import AgentConfig, BookAgent
+from askbook.answer.ask import Parts, ask
 from askbook.answer.calibration import Calibrations
 from askbook.book.chunker import CHUNKER_VERSION
+from askbook.domain import AnswerEvent, Question
 from askbook.errors import EmbedderUnavailable, IndexMismatch, InputError
 from askbook.index.embedders.base import Embedder
-from askbook.index.search import Searcher
+from askbook.index.rerankers.base import Reranker
+from askbook.index.search import Deadlines, Searcher
 from askbook.index.vectors.base import VectorIndex
 from askbook.ingest.worker import Worker
 from askbook.lock import own_folder
 from askbook.settings import Settings
 from askbook.store.database import Database, open_database
 from askbook.store.jobs import SILENCE, Jobs
+from askbook.store.keys import Keys
 from askbook.store.ledger import Ledger
+from askbook.store.questions import Questions
+from askbook.store.threads import Threads
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,9 @@ class Store:
     database: Database
     ledger: Ledger
     jobs: Jobs
+    threads: Threads
+    keys: Keys
+    questions: Questions
 
 
 @dataclass(frozen=True)
@@ -41,19 +51,40 @@ class Askbook:
     settings: Settings
     ledger: Ledger
     jobs: Jobs
+    threads: Threads
+    keys: Keys
+    questions: Questions
     index: VectorIndex
     embedder: Embedder | None
+    reranker: Reranker | None
     searcher: Searcher
     calibrations: Calibrations
+    agent: BookAgent | None
     worker: Worker
     notices: tuple[str, ...]
+
+    def ask(self, question: Question) -> AsyncGenerator[AnswerEvent]:
+        """What a reader gets, event by event; `answer.ask.get_reply` waits for the last."""
+        parts = Parts(
+            self.ledger,
+            self.threads,
+            self.index,
+            self.embedder,
+            self.searcher,
+            self.calibrations,
+            self.agent,
+            self.settings.askbook_unsupported,
+            self.settings.agent_max_turns,
+            self.settings.askbook_answer_seconds,
+        )
+        return ask(parts, question)
 
 
 @contextlib.asynccontextmanager
 async def open_store(settings: Settings) -> AsyncIterator[Store]:
     database = await open_database(_database_url(settings))
     try:
-        yield Store(database, Ledger(database), Jobs(database))
+        yield Store(database, Ledger(database), Jobs(database), Threads(database), Keys(database), Questions(database))
     finally:
         await database.close()
 
@@ -69,15 +100,36 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
         embedder, notices = await build_embedder(settings)
         if embedder is not None:
             stack.push_async_callback(embedder.close)
+        reranker = build_reranker(settings)
+        if reranker is not None:
+            stack.push_async_callback(reranker.close)
         index = await _open_index(settings, store.ledger, embedder, rebuild)
         stack.push_async_callback(index.close)
+        agent = build_agent(settings)
+        if agent is not None:
+            stack.push_async_callback(agent.close)
         yield Askbook(
             settings=settings,
             ledger=store.ledger,
             jobs=store.jobs,
+            threads=store.threads,
+            keys=store.keys,
+            questions=store.questions,
             index=index,
             embedder=embedder,
-            searcher=Searcher(index, embedder, store.ledger),
+            reranker=reranker,
+            searcher=Searcher(
+                index,
+                embedder,
+                store.ledger,
+                reranker,
+                Deadlines(
+                    settings.askbook_embedding_seconds,
+                    settings.askbook_retrieval_seconds,
+                    settings.askbook_reranker_seconds,
+                ),
+            ),
+            agent=agent,
             calibrations=Calibrations(
                 store.ledger,
                 embedder.name if embedder else None,
@@ -104,12 +156,12 @@ async def build_embedder(settings: Settings) -> tuple[Embedder | None, tuple[str
         case "openai":
             from askbook.index.embedders.openai import OpenAIEmbedder
 
-            key = _secret(settings.openai_api_key, "OPENAI_API_KEY")
+            key = _secret(settings.openai_api_key, "OPENAI_API_KEY", "embedder", "ASKBOOK_EMBEDDER=local")
             return await OpenAIEmbedder.open(key, settings.openai_embedding_model, settings.openai_base_url), ()
         case "cohere":
             from askbook.index.embedders.cohere import CohereEmbedder
 
-            key = _secret(settings.cohere_api_key, "COHERE_API_KEY")
+            key = _secret(settings.cohere_api_key, "COHERE_API_KEY", "embedder", "ASKBOOK_EMBEDDER=local")
             return await CohereEmbedder.open(key, settings.cohere_model, settings.cohere_base_url), ()
         case "local":
             from askbook.index.embedders.minilm import MiniLM, folder_weights
@@ -121,6 +173,47 @@ async def build_embedder(settings: Settings) -> tuple[Embedder | None, tuple[str
                 if folder:
                     raise
                 return None, (f"{error.message}: searching by keywords only",)
+
+
+def build_reranker(settings: Settings) -> Reranker | None:
+    match settings.askbook_reranker:
+        case "none":
+            return None
+        case "cohere":
+            from askbook.index.rerankers.cohere import CohereReranker
+
+            key = _secret(settings.cohere_api_key, "COHERE_API_KEY", "reranker", "ASKBOOK_RERANKER=none")
+            return CohereReranker(key, settings.cohere_rerank_model, settings.cohere_base_url)
+        case "local":
+            from askbook.index.rerankers.crossencoder import CrossEncoder
+
+            if settings.askbook_reranker_folder is None:
+                raise InputError(
+                    "ASKBOOK_RERANKER_FOLDER is not set, and a local reranker needs it",
+                    "Set it to a folder with model.onnx and tokenizer.json, or ASKBOOK_RERANKER=none.",
+                )
+            return CrossEncoder(settings.askbook_reranker_folder, settings.askbook_embedder_threads)
+
+
+def build_agent(settings: Settings) -> BookAgent | None:
+    """The model that writes answers; None where the book's own sentences are the answer."""
+    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
+    if settings.askbook_answerer == "extractive" or (settings.askbook_answerer == "auto" and not key):
+        return None
+    return BookAgent(
+        AgentConfig(
+            model=settings.openai_model,
+            api=settings.openai_api,
+            base_url=settings.openai_base_url,
+            api_key=key,
+            temperature=settings.agent_temperature,
+            max_tokens=settings.agent_max_tokens,
+            top_k=settings.agent_top_k,
+            score_threshold=settings.agent_score_threshold,
+            generation_seconds=settings.askbook_generation_seconds,
+            max_turns=settings.agent_max_turns,
+        )
+    )
 
 
 async def _open_index(settings: Settings, ledger: Ledger, embedder: Embedder | None, rebuild: bool) -> VectorIndex:
@@ -180,9 +273,7 @@ def _database_url(settings: Settings) -> str | URL:
     return URL.create("sqlite", database=str(settings.askbook_home / "askbook.db"))
 
 
-def _secret(value: SecretStr | None, name: str) -> str:
+def _secret(value: SecretStr | None, name: str, part: str, instead: str) -> str:
     if value is None or not value.get_secret_value():
-        raise InputError(
-            f"{name} is not set, and the chosen embedder needs it", f"Set {name}, or ASKBOOK_EMBEDDER=local."
-        )
+        raise InputError(f"{name} is not set, and the chosen {part} needs it", f"Set {name}, or {instead}.")
     return value.get_secret_value()

@@ -10,6 +10,8 @@ import pytest
 from askbook.answer.calibration import (
     FLOOR,
     GATE,
+    KEYWORDS,
+    NO_COSINES,
     Calibration,
     Calibrations,
     Fingerprint,
@@ -40,6 +42,7 @@ def test_the_built_in_one_is_for_the_embedder_that_ships() -> None:
     built_in = load_built_in(replace(MINILM, embedder=MiniLM().name))
     assert built_in.fingerprint == MINILM, "a new chunker needs a new measurement"
     assert built_in.origin == "built-in" and built_in.meaning is not None and built_in.questions > 1000
+    assert load_built_in(MINILM) is load_built_in(MINILM), "every search asks for it: it is read once"
 
 
 def test_an_embedder_never_measured_is_judged_by_its_words() -> None:
@@ -87,6 +90,15 @@ async def test_raw_carries_the_cosine(database: Database) -> None:
     assert [chosen.calibration.relevance(SURE, passage(0.9, cosine)) for cosine in (0.5, -0.1, None)] == [0.5, 0, 0]
 
 
+async def test_raw_without_cosines_says_so(database: Database) -> None:
+    ledger = Ledger(database)
+    chosen = await Calibrations(ledger, None, CHUNKER_VERSION, raw=True).choose("book")
+    assert chosen.calibration.origin == "built-in" and chosen.notice == NO_COSINES
+    await ledger.save_calibration("book", MINILM.embedder, load_built_in(MINILM).to_json())
+    chosen = await Calibrations(ledger, None, CHUNKER_VERSION, raw=True).choose("book")
+    assert chosen.notice and chosen.notice.startswith(NO_COSINES) and "embedder changed" in chosen.notice
+
+
 def test_json_and_back() -> None:
     calibration = load_built_in(MINILM)
     assert Calibration.from_json(calibration.to_json()) == calibration
@@ -96,8 +108,8 @@ async def test_a_books_own_holds_until_something_changes(database: Database) -> 
     ledger = Ledger(database)
     revision = await ledger.revision("book")
     own = replace(load_built_in(MINILM), origin="book", fingerprint=replace(MINILM, revision=revision))
-    await ledger.save_calibration("book", own.to_json())
-    await ledger.save_calibration("book", own.to_json())
+    await ledger.save_calibration("book", MINILM.embedder, own.to_json())
+    await ledger.save_calibration("book", MINILM.embedder, own.to_json())
     assert (await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION).choose("book")).calibration == own
     assert (
         await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION).choose("another")
@@ -109,9 +121,25 @@ async def test_a_books_own_holds_until_something_changes(database: Database) -> 
         chosen = await Calibrations(ledger, embedder, chunker).choose("book")
         assert chosen.calibration.origin == "built-in" and chosen.notice and said in chosen.notice
     old = replace(own, fingerprint=replace(MINILM, revision=revision + 1))
-    await ledger.save_calibration("book", old.to_json())
+    await ledger.save_calibration("book", MINILM.embedder, old.to_json())
     chosen = await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION).choose("book")
     assert chosen.calibration.origin == "built-in" and chosen.notice and "the book changed" in chosen.notice
+
+
+async def test_each_embedder_keeps_its_own(database: Database) -> None:
+    """Somebody tries a book without an embedder, calibrates that, and goes back."""
+    ledger = Ledger(database)
+    words = Fingerprint(KEYWORDS, CHUNKER_VERSION)
+    for now in (MINILM, words):
+        own = replace(load_built_in(now), origin="book", fingerprint=replace(now, revision=0))
+        await ledger.save_calibration("book", now.embedder, own.to_json())
+    for embedder, name in ((MINILM.embedder, MINILM.embedder), (None, KEYWORDS)):
+        chosen = await Calibrations(ledger, embedder, CHUNKER_VERSION).choose("book")
+        assert chosen.notice is None and chosen.calibration.origin == "book"
+        assert chosen.calibration.fingerprint.embedder == name
+    chosen = await Calibrations(ledger, "someone/else", CHUNKER_VERSION).choose("book")
+    assert chosen.calibration.origin == "built-in"
+    assert chosen.notice and "embedder changed from keywords to someone/else" in chosen.notice, "the newest is named"
 
 
 async def test_the_one_that_ships_says_when_it_was_measured_with_another_chunker(database: Database) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from askbook.answer.calibration import Fingerprint, load_built_in
-from askbook.answer.confidence import relevance_of
-from askbook.answer.followups import TOPIC_WEIGHT, Cited, Resolved, Turn, resolve_question, search_thread, to_cited
+from askbook.answer.followups import TOPIC_WEIGHTS, Cited, Resolved, Turn, resolve_question, search_thread, to_cited
 from askbook.book.chunker import CHUNKER_VERSION
 from askbook.book.reader import read_book
 from askbook.domain import LIMIT_MAX, QUERY_MAX, Filters, Passage, SearchMode, SearchOutcome, Signals
@@ -59,7 +58,10 @@ def test_a_follow_up_is_made_whole(question: str, kind: str, text: str) -> None:
     resolved = resolve_question(question, THREAD)
     assert (resolved.kind, resolved.text) == (kind, text)
     if kind != "bare":
-        assert [(one.text, one.weight) for one in resolved.searches] == [(text, TOPIC_WEIGHT), (question, 1.0)]
+        assert [(one.text, one.weight) for one in resolved.searches] == [
+            (text, TOPIC_WEIGHTS[resolved.kind]),
+            (question, 1.0),
+        ]
 
 
 @pytest.mark.parametrize(
@@ -88,9 +90,10 @@ def test_a_whole_question_on_the_same_topic_only_leans_on_it() -> None:
     question = "Which subscriber profile fits a map that is published once?"
     resolved = resolve_question(question, THREAD)
     assert resolved.kind == "same_topic" and resolved.text == question
+    assert TOPIC_WEIGHTS["same_topic"] < TOPIC_WEIGHTS["fragment"] < TOPIC_WEIGHTS["refers"] < 1
     assert [(one.text, one.weight) for one in resolved.searches] == [
         (question, 1.0),
-        (f"{POLICIES.title} {question}", TOPIC_WEIGHT),
+        (f"{POLICIES.title} {question}", TOPIC_WEIGHTS["same_topic"]),
     ]
 
 
@@ -167,12 +170,17 @@ class ScriptedSearcher:
         limit: int = 5,
         threshold: float = 0.0,
         relevance: Relevance | None = None,
+        *,
+        rerank: bool = True,
     ) -> SearchOutcome:
         self.asked.append(text)
         ranked = sorted(self.found[text].items(), key=lambda pair: -pair[1])
         kept = [(at, score) for at, score in ranked if score >= threshold]
         passages = [Passage(CHUNKS[at], score, rank, score) for rank, (at, score) in enumerate(kept, start=1)]
         return SearchOutcome(text, filters, mode, tuple(passages[:limit]), len(kept), 1.0, 2.0, self.signals)
+
+    async def rerank(self, outcome: SearchOutcome) -> SearchOutcome:
+        return outcome
 
 
 def scores_of(outcome: SearchOutcome) -> dict[int, float]:
@@ -186,12 +194,14 @@ WHOLE = f"{POLICIES.title} {QUESTION}"
 async def test_the_scores_of_both_searches_are_added() -> None:
     searcher = ScriptedSearcher({QUESTION: {0: 0.6, 1: 0.5}, WHOLE: {1: 0.8, 2: 0.9}})
     outcome = await search_thread(searcher, QUESTION, THREAD, BOOK)
-    assert scores_of(outcome) == pytest.approx({1: 0.9 / 1.5, 0: 0.6 / 1.5, 2: 0.45 / 1.5})
+    weight = TOPIC_WEIGHTS["refers"]
+    added = {1: 0.5 + weight * 0.8, 2: weight * 0.9, 0: 0.6}
+    assert scores_of(outcome) == pytest.approx({at: score / (1 + weight) for at, score in added.items()})
     assert [passage.rank for passage in outcome.passages] == [1, 2, 3]
     assert outcome.query == WHOLE and outcome.total_found == 3
     assert (outcome.embedding_ms, outcome.retrieval_ms) == (2.0, 4.0)
     # The raw scores are those of the question made whole, where it found the passage.
-    assert [passage.similarity for passage in outcome.passages] == [0.8, 0.6, 0.9]
+    assert [passage.similarity for passage in outcome.passages] == [0.8, 0.9, 0.6]
 
 
 async def test_limit_and_threshold_hold_for_the_added_scores() -> None:
@@ -206,8 +216,8 @@ async def test_beyond_a_full_list_a_passage_counts_as_its_last() -> None:
     full = {at: 0.9 - at / 100 for at in range(LIMIT_MAX)}
     searcher = ScriptedSearcher({QUESTION: {LIMIT_MAX: 0.4}, WHOLE: full})
     outcome = await search_thread(searcher, QUESTION, THREAD, BOOK, limit=LIMIT_MAX)
-    last = full[LIMIT_MAX - 1]
-    assert scores_of(outcome)[LIMIT_MAX] == pytest.approx((0.4 + TOPIC_WEIGHT * last) / (1 + TOPIC_WEIGHT))
+    last, weight = full[LIMIT_MAX - 1], TOPIC_WEIGHTS["refers"]
+    assert scores_of(outcome)[LIMIT_MAX] == pytest.approx((0.4 + weight * last) / (1 + weight))
 
 
 async def test_a_topic_change_is_one_plain_search() -> None:
@@ -288,7 +298,7 @@ async def test_what_a_thread_merges_keeps_the_confidence_of_its_question() -> No
         Filters("book"),
         relevance=calibration.relevance,
     )
-    relevances = [relevance_of(one) for one in outcome.passages]
+    relevances = [one.rating for one in outcome.passages]
     assert sum(relevances) / len(relevances) == pytest.approx(calibration.confidence(signals), abs=0.001)
     assert relevances == sorted(relevances, reverse=True)
     assert [one.rank for one in outcome.passages] == [1, 2, 3, 4, 5]

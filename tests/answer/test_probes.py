@@ -9,8 +9,17 @@ from pathlib import Path
 import pytest
 
 from askbook.answer.calibration import GATE, Fingerprint, load_built_in
-from askbook.answer.probes import Asked, ask_probes, check_enough, fit_calibration, make_probes, measure_probes
-from askbook.domain import Chunk, Filters, Passage, SearchOutcome
+from askbook.answer.probes import (
+    Asked,
+    ask_probes,
+    check_enough,
+    find_curves,
+    fit_calibration,
+    make_probes,
+    measure_probes,
+)
+from askbook.book.chunker import CHUNKER_VERSION
+from askbook.domain import Chunk, Filters, Passage, SearchOutcome, Signals
 from askbook.errors import InputError
 from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
 from askbook.index.search import Searcher
@@ -93,6 +102,31 @@ async def test_the_gate_is_opened_for_a_book_that_it_would_refuse_and_never_clos
     mild = replace(built_in, words=replace(built_in.words, in_book=(5.0, 11.5, 0.0)))
     assert fit_calibration(asked, mild, own).words.in_book == (5.0, 11.5, 0.0)
     assert all(mild.chance_in_book(one.found.signals) >= GATE for one in asked)
+
+
+def asked_with(signals: Signals, count: int) -> list[Asked]:
+    probes = make_probes(BOOK, most=count)
+    passages = tuple(Passage(chunk, signals.score, place, signals.similarity) for place, chunk in enumerate(BOOK[:5]))
+    found = SearchOutcome("q?", Filters("book"), "hybrid", passages, 5, 0.0, 0.0, signals)
+    return [Asked(probe, found, found) for probe in probes]
+
+
+def test_a_probe_that_found_nothing_does_not_choose_the_curves() -> None:
+    """Of a book with vectors the first probe found no passage, and so no cosine."""
+    ships = load_built_in(Fingerprint("all-MiniLM-L6-v2-int8/8x256", CHUNKER_VERSION))
+    found = asked_with(Signals(similarity=0.3, coverage=0.4, score=0.4, mean_score=0.4, lead=0.1, chunks=500), 10)
+    nothing = asked_with(Signals(chunks=500), 1)
+    assert find_curves([*nothing, *found], ships) is ships.meaning
+    own = fit_calibration([*nothing, *found], ships, replace(ships.fingerprint, revision=1))
+    assert own.words == ships.words and own.meaning != ships.meaning and own.questions == 10
+    assert own == fit_calibration(found, ships, replace(ships.fingerprint, revision=1)), "nor are they fitted on it"
+
+
+def test_what_a_calibration_makes_of_the_probes_is_what_readers_would_meet() -> None:
+    ships = load_built_in(Fingerprint("all-MiniLM-L6-v2-int8/8x256", CHUNKER_VERSION))
+    asked = asked_with(Signals(similarity=0.5, coverage=0.9, score=0.5, mean_score=0.5, lead=0.1, chunks=500), 10)
+    assert measure_probes(asked, ships).refused == 0
+    assert measure_probes(asked, replace(ships, origin="raw")).refused == 10, "a cosine of 0.5 is below the gate"
 
 
 def test_a_book_of_two_pages_is_declined_with_a_reason() -> None:

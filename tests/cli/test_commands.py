@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from askbook.book.reader import read_book, read_lessons
+from index.tiny_onnx import OVERLAP, write_cross_encoder
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ASKBOOK = [sys.executable, "-c", "from askbook.cli.main import run; run()"]
@@ -96,6 +98,16 @@ def test_json_is_one_object_with_the_fields_of_the_http_body(askbook: Run, book:
     assert json.loads(askbook("jobs", str(job["job_id"]), "--json").stdout) == listed[0]
     assert json.loads(askbook("verify", "--json").stdout)["agrees"] is True
     assert all(finding["state"] == "ok" for finding in json.loads(askbook("doctor", "--json").stdout)["findings"])
+
+
+def test_doctor_tries_the_reranker_that_is_set(askbook: Run, tmp_path: Path) -> None:
+    folder = write_cross_encoder(tmp_path / "my-ranker", OVERLAP)
+    chosen = {"ASKBOOK_EMBEDDER": "none", "ASKBOOK_RERANKER": "local", "ASKBOOK_RERANKER_FOLDER": str(folder)}
+    assert re.search(r"ok +reranker +my-ranker, first passage in", askbook("doctor", **chosen).stdout)
+    (folder / "model.onnx").write_bytes(b"nonsense")
+    told = askbook("doctor", **chosen)
+    assert told.returncode == 0 and re.search(r"warning +reranker .*searches are not reranked", told.stdout)
+    assert " reranker " not in askbook("doctor", ASKBOOK_EMBEDDER="none").stdout
 
 
 def test_filters_reach_the_search(askbook: Run, book: Path) -> None:
@@ -283,8 +295,14 @@ def test_explain_shows_what_decided(askbook: Run, book: Path) -> None:
     refused = askbook("explain", "Who won the chess olympiad?")
     assert refused.stdout.startswith("insufficient: not in the book")
     assert "never uses" in refused.stdout and "chess" in refused.stdout
+    for number in range(6):
+        (book / f"{number:02}-cup.md").write_text(f"# Cup {number}\n\nCup {number} is for tea number {number}.\n")
+    askbook("ingest", book)
+    refused = askbook("explain", "Who won the chess olympiad?")
     body = json.loads(askbook("explain", "Who won the chess olympiad?", "--json").stdout)
     assert body["refusal"] == "not_in_book" and body["confidence"]["should_answer"] is False
+    assert body["confidence"]["num_chunks"] == 5 and len(body["nearest"]) == 3, "the refusal's own nearest sections"
+    assert len(refused.stdout.split("Nearest:\n")[1].splitlines()) == 3
     raw = json.loads(askbook("explain", "green tea", "--json", ASKBOOK_CONFIDENCE="raw").stdout)
     assert raw["signals"]["chance_in_book"] is None
     assert [one["score"] for one in raw["nearest"]] == [max(one["similarity"], 0) for one in raw["nearest"]]
@@ -295,3 +313,20 @@ def test_calibrate_declines_a_book_of_two_pages(askbook: Run, book: Path) -> Non
     done = askbook("calibrate")
     assert done.returncode == 1
     assert "too small to calibrate on: 2 lessons" in done.stderr and "nothing was changed" in done.stderr
+
+
+def test_calibrate_compares_with_what_was_in_force(askbook: Run, tmp_path: Path) -> None:
+    book = tmp_path / "parts"
+    book.mkdir()
+    for part in ("gripper", "elbow", "knee", "camera", "battery", "compass", "antenna", "wheel"):
+        for side in ("left", "right", "upper", "lower"):
+            text = f"The {side} {part} is a part of the robot. Clean the {side} {part} with water, and dry the {part}."
+            (book / f"{side}-{part}.md").write_text(f"# The {side} {part}\n\n{text}\n")
+    askbook("ingest", book, ASKBOOK_EMBEDDER="none")
+    first = askbook("calibrate", ASKBOOK_EMBEDDER="none")
+    assert first.returncode == 0, first.stderr
+    assert "Before, the calibration was the one that ships for keywords." in first.stdout
+    assert "the first passage is the place: unchanged" not in first.stdout
+    again = askbook("calibrate", ASKBOOK_EMBEDDER="none").stdout
+    assert "Before, the calibration was this book's own, of" in again
+    assert again.count(": unchanged") == 2, "fitted from the one that ships, it comes out the same"

@@ -50,14 +50,14 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def _run(folder: Path, *arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASKBOOK", "QDRANT", "DATABASE"))}
     return subprocess.run(
         [*ASKBOOK, *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=folder,
-        env=kept | {"ASKBOOK_HOME": str(folder / "home"), "COLUMNS": "160"},
+        env=kept | {"ASKBOOK_HOME": str(folder / "home"), "COLUMNS": "160"} | changes,
         stdin=subprocess.DEVNULL,
         timeout=120,
     )
@@ -65,7 +65,7 @@ def _run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[st
 
 @pytest.fixture(scope="module")
 def first_run(shelf: Path) -> subprocess.CompletedProcess[str]:
-    return _run(shelf, "eval", "questions.yaml", "--junit", "ci/junit.xml", "--fail-under", "0.8")
+    return _run(shelf, "eval", "questions.yaml", "--junit", "ci/junit.xml", "--fail-under", "0.6")
 
 
 def test_one_table_beside_the_baselines(shelf: Path, first_run: subprocess.CompletedProcess[str]) -> None:
@@ -109,7 +109,7 @@ def test_the_page_is_whole_and_runs_nothing(shelf: Path, first_run: subprocess.C
     assert not [name for _, attributes in tags.seen for name in attributes if name.startswith(("on", "src", "href"))]
     assert sum(tag == "svg" for tag, _ in tags.seen) == 4, "bars, latency, reliability, risk and coverage"
     assert "&lt;script&gt;" in html
-    assert "raw cosines" in html and "<td>high</td>" in html
+    assert "raw cosines" in html and '<td class="text">high</td>' in html
 
 
 def test_what_changed_since_the_last_run(shelf: Path, first_run: subprocess.CompletedProcess[str]) -> None:
@@ -134,8 +134,47 @@ def test_below_the_bar_is_exit_1_with_the_reason(shelf: Path, first_run: subproc
     assert _run(shelf, "ingest", "tea").returncode == 0
     failed = _run(shelf, "eval", "hard.yaml", "--out", "hard", "--fail-under", "0.5", "--json")
     assert failed.returncode == 1
-    assert "hit@5 is 0.000, below 0.5" in failed.stderr
+    assert "hard: 0.000 of the questions passed, fewer than 0.5" in failed.stderr
     assert json.loads(failed.stdout)["sets"][0]["name"] == "hard"
+
+
+def test_a_check_is_about_answers_and_refusals_too(shelf: Path, first_run: subprocess.CompletedProcess[str]) -> None:
+    """Every expected lesson is found: what fails is what is said, or not said, with it."""
+    (shelf / "said.yaml").write_text(
+        """
+- {id: found, question: "Why does my green tea taste bitter?", lesson: green.md}
+- {id: refused, question: "Who won the green world cup final in 1998?", lesson: [green.md, black.md, white.md, hostile.md, oolong.md, matcha.md]}
+- {id: answered, question: "How long is green tea steeped at 75 degrees?", not_in_book: true}
+"""
+    )
+    done = _run(shelf, "eval", "said.yaml", "--out", "said", "--junit", "said/junit.xml", "--fail-under", "0.5")
+    (said,) = json.loads((shelf / "said" / "figures.json").read_text())["sets"]
+    assert said["retrieval"]["askbook"]["hit5"] == 1
+    check = {"questions": 3, "passed": 1, "share": pytest.approx(1 / 3), "missed": 0, "refused": 1, "answered": 1}
+    assert said["check"] == check
+    told = "1 of 3 questions passed (0.333): 1 refused though the book answers, 1 answered though it does not"
+    assert told in done.stdout
+    assert done.returncode == 1 and "said: 0.333 of the questions passed, fewer than 0.5" in done.stderr
+    cases = {case.get("name"): case for case in ElementTree.parse(shelf / "said" / "junit.xml").getroot()[0]}
+    messages = {
+        name: failure.get("message", "")
+        for name, case in cases.items()
+        if (failure := case.find("failure")) is not None
+    }
+    assert messages.keys() == {"refused", "answered"}
+    assert messages["refused"].startswith("refused, though black.md") and "does not say" in messages["answered"]
+    assert _run(shelf, "eval", "said.yaml", "--out", "said", "--fail-under", "0.3").returncode == 0
+
+
+def test_the_calibration_in_force_is_told(shelf: Path, first_run: subprocess.CompletedProcess[str]) -> None:
+    (tea,) = json.loads((shelf / "askbook-eval" / "figures.json").read_text())["sets"]
+    assert (tea["calibration"], tea["notice"]) == ("built-in", None)
+    assert "Calibration: the one that ships for all-MiniLM" in (shelf / "askbook-eval" / "report.html").read_text()
+    other = _run(shelf, "eval", "questions.yaml", "--out", "raw", ASKBOOK_EMBEDDER="none", ASKBOOK_CONFIDENCE="raw")
+    assert "questions: ASKBOOK_CONFIDENCE is raw, but without an embedder" in other.stderr
+    (tea,) = json.loads((shelf / "raw" / "figures.json").read_text())["sets"]
+    assert tea["notice"].startswith("ASKBOOK_CONFIDENCE is raw")
+    assert "ASKBOOK_CONFIDENCE is raw" in (shelf / "raw" / "report.html").read_text()
 
 
 def test_mistakes_get_a_message(shelf: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 from askbook.domain import Filters, SearchOutcome
-from askbook.evals.figures import find_changes, measure_set
+from askbook.evals.figures import build_figures, find_changes, measure_set
+from askbook.evals.page import build_page
 from askbook.evals.run import ALONE, ASKBOOK, BM25, MINILM, RRF, ask_set, run_set, set_home, settings_of_set
 from askbook.evals.sets import EvalQuestion, EvalSet, load_set
 from askbook.settings import Settings
@@ -53,6 +56,7 @@ async def test_a_set_is_ingested_once_and_asked_by_every_system(tmp_path: Path) 
     assert run.systems == (ASKBOOK, ALONE, BM25, MINILM, RRF)
     assert run.asked[0].rankings[ASKBOOK][0] == "P/1"
     assert [one.timing is not None for one in run.asked] == [True, True, False, True], "the same words are timed once"
+    assert [one.failure for one in run.asked] == [None, None, None, None]
 
     figures = measure_set(run)
     assert (figures.answerable, figures.follow_ups[ASKBOOK].n) == (3, 2)
@@ -60,6 +64,39 @@ async def test_a_set_is_ingested_once_and_asked_by_every_system(tmp_path: Path) 
     assert figures.trust.auc["all"] == 1
     assert figures.trust.risk[-1].risk == 0.25, "answering everything answers the violin too"
     assert find_changes([run], {("land", "c@0"): False, ("land", "gone"): True}).became_right == (("land", "c@0"),)
+
+
+async def test_sets_with_and_without_threads_share_one_report(tmp_path: Path) -> None:
+    """A set of single questions has no `last alone`; whichever comes first, every system has its own colour."""
+    _write_set(tmp_path / "land")
+    settings = _settings(tmp_path, askbook_embedder="none")
+    async with open_askbook(settings_of_set(settings, "land")) as askbook:
+        threads = await run_set(askbook, _load(tmp_path, settings))
+    asked = (replace(one, rankings={name: one.rankings[name] for name in (ASKBOOK, BM25)}) for one in threads.asked)
+    single = replace(threads, name="single", asked=tuple(asked))
+    for runs in ([single, threads], [threads, single]):
+        page = build_page(build_figures(runs, {}), runs)
+        colours = dict(re.findall(r'<span class="key (c\d)">([^<]+)</span>', page.split("One search")[0]))
+        assert set(colours.values()) == {ASKBOOK, ALONE, BM25}
+        for colour, system in colours.items():
+            assert len(re.findall(rf'class="{colour}"><title>{system}: ', page)) == (1 if system == ALONE else 2)
+
+
+async def test_what_is_judged_is_what_a_reader_gets(tmp_path: Path) -> None:
+    """A reader's search has the default limit; the evaluation looks further down for its figures alone."""
+    _write_set(tmp_path / "land")
+    corpus = [
+        {"id": f"Q/{n}", "title": f"Rock {n}", "text": f"Rock {n} is molten rock of a volcano."} for n in range(80)
+    ]
+    with (tmp_path / "land" / "corpus.jsonl").open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in corpus)
+    settings = _settings(tmp_path)
+    async with open_askbook(settings_of_set(settings, "land")) as askbook:
+        run = await run_set(askbook, _load(tmp_path, settings))
+        relevance = (await askbook.calibrations.choose("land")).calibration.relevance
+        reader = await askbook.searcher.search("What is a volcano?", Filters("land"), relevance=relevance)
+    assert run.asked[0].passages == reader.passages and len(reader.passages) == 5
+    assert len(run.asked[0].rankings[ASKBOOK]) > 5
 
 
 async def test_without_an_embedder_there_is_one_baseline(tmp_path: Path) -> None:

@@ -80,15 +80,17 @@ def test_a_users_own_questions(tmp_path: Path) -> None:
               lesson: green.md
             - {id: both, question: "And black?", lesson: [black.md, green.md], history: ["How hot is green tea?"], note: two}
             - {question: "Who won the cup?", not_in_book: true}
-            - {question: "What does green tea cost?", not_in_book: near_miss}
+            - {question: "What does green tea cost?", not_in_book: true, kind: near_miss}
+            - {question: "Is green tea green?", not_in_book: false, lesson: green.md}
             """,
         )
     ).questions
     assert [one.id for one in questions] == [
-        "How hot is green tea?", "both", "Who won the cup?", "What does green tea cost?"
+        "How hot is green tea?", "both", "Who won the cup?", "What does green tea cost?", "Is green tea green?"
     ]  # fmt: skip
     assert questions[1].gold == {"black.md", "green.md"} and questions[1].follow and questions[1].note == "two"
-    assert [one.neg_type for one in questions] == [None, None, "not_in_book", "near_miss"]
+    assert [one.neg_type for one in questions] == [None, None, "not_in_book", "near_miss", None]
+    assert [one.answerable for one in questions] == [True, True, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,16 @@ def test_a_users_own_questions(tmp_path: Path) -> None:
         ),
         ("- {question: Who is it}", "say which lesson"),
         ("- {question: Who is it, lesson: a.md, not_in_book: true}", "say which lesson"),
+        ("- {question: Who is it, not_in_book: false}", "say which lesson"),
+        (
+            "- {question: Who is it, lesson: a.md}\n- {question: What is it, not_in_book: 'no'}",
+            "question 2: `not_in_book` is true or false, not 'no'",
+        ),
+        ("- {question: Who is it, lesson: a.md, not_in_book: 'no'}", "question 1: `not_in_book` is true or false"),
+        ("- {question: Who is it, not_in_book: 1}", "`not_in_book` is true or false, not 1"),
+        ("- {question: Who is it, not_in_book: }", "`not_in_book` is true or false, not None"),
+        ("- {question: Who is it, lesson: a.md, kind: hard}", "`kind` is for a question with"),
+        ("- {question: Who is it, not_in_book: true, kind: 3}", "`kind` must be a text"),
         ("- {question: 42, lesson: a.md}", "`question` must be a text"),
         ("- {question: Who is it, lesson: [1]}", "`lesson` must be a text or a list"),
         ("- {question: Y, lesson: a.md}", "3 to 1000 characters"),

@@ -12,7 +12,8 @@ from scripted_server import Received, Reply, stand_in
 from askbook.errors import EmbedderUnavailable
 from askbook.index.embedders.cohere import CohereEmbedder
 from askbook.index.embedders.openai import OpenAIEmbedder
-from askbook.index.embedders.remote import Patience, RemoteEmbedder
+from askbook.index.embedders.remote import RemoteEmbedder
+from askbook.index.remote import Patience
 
 KEY = "sk-secret-canary"
 QUICK = Patience(tries=3, first_wait=0.01, deadline=2.0)

@@ -80,6 +80,7 @@ class World:
         await self.index.save_points([to_point(c, v, i) for c, v, i in zip(chunks, vectors, ids, strict=True)])
         if live:
             self.ledger.live |= dict(zip(ids, chunks, strict=True))
+            self.ledger.now += 1
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ async def test_hybrid_adds_both_sides_on_a_fixed_scale(world: World) -> None:
 def test_the_order_is_that_of_the_scores_however_many_candidates_there_are() -> None:
     chunks = [one for n in range(60) for one in lesson_chunks(n, f"gripper {'force ' * (n % 7)}{n}", f"elbow {n}")]
     found = [Found(str(at), one, (at * 37 % 100) / 100, at * 13 % 9 or None) for at, one in enumerate(chunks)]
-    passages, _ = rank(found, Words({1: 1.0}, (), 20.0), False, 0.0, None)
+    passages, _ = rank(found, Words({1: 1.0}, (), 20.0), False, None)
     scores = [passage.score for passage in passages]
     assert len(passages) == 120 and scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
@@ -147,7 +148,8 @@ async def test_what_a_search_tells_of_the_question(world: World) -> None:
     for limit in (1, 5):
         outcome = await world.searcher.search("gripper warp-drive axis 0", BOOK, limit=limit)
         signals = outcome.signals
-        assert signals.similarity == pytest.approx((0.8 + 0.6 + 0.0995) / 3, abs=1e-4)
+        # Of so small a book, that of the best alone.
+        assert signals.similarity == pytest.approx(0.8, abs=1e-4)
         assert signals.unknown_words == ("warp-drive", "axis", "0")
         assert 0 < signals.coverage < 0.5 and 0 < signals.lead < signals.score
     words = (await world.searcher.search("gripper force", BOOK, "keyword")).signals
@@ -225,6 +227,34 @@ async def test_more_is_asked_for_when_doubles_fill_the_list(world: World) -> Non
     await world.add(doubles, [axis(1.0)] * 120, 1000)
     await world.add(lesson_chunks(200, "elbow", "knee"), [axis(0.5, 0.8)] * 2, 1)
     assert len((await world.searcher.search("gripper axis 0", BOOK)).passages) == 3
+
+
+async def check_that_limits_only_cut(world: World) -> Passage:
+    """The first of them, which a short list must show as a long one does."""
+    longest = await world.searcher.search("gripper axis 0", BOOK, limit=20)
+    for limit in (1, 5, 19):
+        forgetful = Searcher(world.index, world.embedder, world.ledger)
+        outcome = await forgetful.search("gripper axis 0", BOOK, limit=limit)
+        assert outcome.passages == longest.passages[:limit]
+        assert (outcome.signals, outcome.total_found) == (longest.signals, longest.total_found)
+    return longest.passages[0]
+
+
+async def test_what_is_56th_by_meaning_and_by_words_may_be_first_whatever_the_limit(world: World) -> None:
+    numbers = range(100, 155)
+    await world.add(lesson_chunks(1, *(f"elbow {n}" for n in numbers)), [axis(0.92, 0.39)] * 55, 1)
+    await world.add(lesson_chunks(2, *(f"gripper gripper {n}" for n in numbers)), [axis(0.0, 1.0)] * 55, 100)
+    await world.add(lesson_chunks(3, "the gripper of a long arm that reaches far"), [axis(0.9, 0.43)], 300)
+    assert (await check_that_limits_only_cut(world)).chunk.lesson == 3
+
+
+async def test_the_dead_are_looked_past_as_far_whatever_the_limit(world: World) -> None:
+    dead = lesson_chunks(1, *(f"gripper gripper {n}" for n in range(100, 155)))
+    await world.add(dead, [axis(1.0)] * 55, 1000, live=False)
+    alive = lesson_chunks(2, *(f"elbow {n}" for n in range(100, 220)))
+    await world.add(alive, [axis(0.8, 0.6)] * 120, 1)
+    await world.add(lesson_chunks(3, "the gripper of a long arm that reaches far"), [axis(0.7, 0.7)], 300)
+    await check_that_limits_only_cut(world)
 
 
 async def test_a_lesson_swapped_between_the_two_looks_is_not_missed(world: World) -> None:

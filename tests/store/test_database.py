@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, inspect, select, update
 
 from askbook.domain import Book
 from askbook.errors import StorageError
@@ -72,6 +73,26 @@ async def test_what_is_read_in_one_block_belongs_together(database: Database) ->
         assert await connection.scalar(title) == "One"
     async with database.reading() as connection:
         assert await connection.scalar(title) == "Two"
+
+
+async def test_a_cancelled_writer_lets_the_next_one_in(database: Database) -> None:
+    """Wherever it was: a broken-off statement must not hold SQLite's lock until somebody collects it."""
+
+    await Ledger(database).save_book(Book("book", "One"), "folder")
+
+    async def write() -> None:
+        async with database.writing() as connection:
+            for _ in range(5):
+                await connection.execute(update(books).values(title="Two"))
+                await connection.execute(select(books))
+
+    for tenth_ms in range(60):
+        task = asyncio.create_task(write())
+        await asyncio.sleep(tenth_ms / 10_000)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        async with asyncio.timeout(10):
+            await write()
 
 
 async def test_a_folder_of_any_name_holds_the_database(tmp_path: Path) -> None:

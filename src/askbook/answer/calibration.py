@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib import resources
 from typing import Literal, Protocol, Self
 
@@ -31,6 +32,7 @@ SPREAD = 2.0
 SMALL_BOOK = 100
 """Chunks; nothing was measured on smaller ones."""
 KEYWORDS = "keywords"
+NO_COSINES = "ASKBOOK_CONFIDENCE is raw, but without an embedder there are no cosines: calibrated scores are shown"
 RIDGE = 1.0
 ROUNDS = 30
 
@@ -124,7 +126,9 @@ def _curve(weights: Sequence[float], values: Sequence[float]) -> float:
 
 
 class SavedCalibrations(Protocol):
-    async def load_calibration(self, book_id: str) -> str | None: ...
+    async def load_calibrations(self, book_id: str) -> dict[str, str]:
+        """By embedder, the newest last."""
+        ...
 
     async def revision(self, book_id: str) -> int: ...
 
@@ -133,7 +137,7 @@ class SavedCalibrations(Protocol):
 class Chosen:
     calibration: Calibration
     notice: str | None = None
-    """Why it is not the one that the book was given."""
+    """Why it is not the one that was asked for."""
 
 
 class Calibrations:
@@ -141,18 +145,25 @@ class Calibrations:
 
     def __init__(self, saved: SavedCalibrations, embedder: str | None, chunker: int, raw: bool = False) -> None:
         self._saved = saved
-        self._raw = raw and embedder is not None
+        self._raw = raw
+        self._embeds = embedder is not None
         self.now = Fingerprint(embedder or KEYWORDS, chunker)
 
     async def choose(self, book_id: str) -> Chosen:
+        if not self._raw:
+            return await self._choose_measured(book_id)
+        if self._embeds:
+            return Chosen(replace(load_built_in(self.now), origin="raw"))
+        chosen = await self._choose_measured(book_id)
+        return replace(chosen, notice="; ".join(filter(None, (NO_COSINES, chosen.notice))))
+
+    async def _choose_measured(self, book_id: str) -> Chosen:
         built_in = load_built_in(self.now)
-        if self._raw:
-            return Chosen(replace(built_in, origin="raw"))
-        text = await self._saved.load_calibration(book_id)
-        if text is None:
+        saved = await self._saved.load_calibrations(book_id)
+        if not saved:
             changed = name_change(replace(built_in.fingerprint, embedder=self.now.embedder), self.now)
             return Chosen(built_in, f"{changed} since the calibration that ships was measured" if changed else None)
-        own = Calibration.from_json(text)
+        own = Calibration.from_json(saved.get(self.now.embedder) or list(saved.values())[-1])
         changed = name_change(own.fingerprint, replace(self.now, revision=await self._saved.revision(book_id)))
         if changed is None:
             return Chosen(own)
@@ -169,15 +180,26 @@ def name_change(then: Fingerprint, now: Fingerprint) -> str | None:
 
 def load_built_in(now: Fingerprint) -> Calibration:
     """What was measured for this embedder; for one that never was, what the words alone tell."""
-    built_in = [
-        Calibration.from_json(file.read_text(encoding="utf-8"))
-        for file in sorted(
-            resources.files("askbook.answer").joinpath("calibrations").iterdir(), key=lambda one: one.name
-        )
-        if file.name.endswith(".json")
-    ]
-    by_embedder = {one.fingerprint.embedder: one for one in built_in}
-    return by_embedder.get(now.embedder, by_embedder[KEYWORDS])
+    built_in = _read_built_in()
+    return built_in.get(now.embedder, built_in[KEYWORDS])
+
+
+@cache
+def _read_built_in() -> Mapping[str, Calibration]:
+    folder = resources.files("askbook.answer").joinpath("calibrations")
+    files = (file for file in folder.iterdir() if file.name.endswith(".json"))
+    found = [Calibration.from_json(file.read_text(encoding="utf-8")) for file in files]
+    return {one.fingerprint.embedder: one for one in found}
+
+
+def name_origin(calibration: Calibration) -> str:
+    match calibration.origin:
+        case "built-in":
+            return f"the one that ships for {calibration.fingerprint.embedder}"
+        case "book":
+            return f"this book's own, of {calibration.questions} probes"
+        case "raw":
+            return "none: raw cosines decide"
 
 
 # --- fitting --------------------------------------------------------------------------------------

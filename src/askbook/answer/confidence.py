@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from askbook.answer.calibration import GATE
 from askbook.domain import Confidence, ConfidenceLevel, Passage, Refusal, SearchOutcome
 from askbook.index.embedders.base import Vector
 from askbook.index.vectors.base import VectorIndex
@@ -16,20 +17,21 @@ NEAREST = 3
 NOT_IN_BOOK = "I don't have information about that in the book content"
 
 # Seed 004: the least average relevance and the fewest passages of each level.
-LEVELS: tuple[tuple[ConfidenceLevel, float, int], ...] = (("high", 0.85, 5), ("medium", 0.75, 3), ("low", 0.60, 2))
-LEAST = LEVELS[-1][1]
+LEVELS: tuple[tuple[ConfidenceLevel, float, int], ...] = (("high", 0.85, 5), ("medium", 0.75, 3), ("low", GATE, 2))
 
 
 async def judge(outcome: SearchOutcome, index: VectorIndex) -> Confidence:
     """Over the five best passages, or as many as there are."""
     passages = outcome.passages[:JUDGED]
     vectors = await index.load_vectors([one.point_id for one in passages if one.similarity is not None])
-    return measure([relevance_of(one) for one in passages], list(vectors.values()))
+    whole = len(passages) == outcome.signals.chunks
+    return measure([one.rating for one in passages], list(vectors.values()), whole)
 
 
-def measure(relevances: Sequence[float], vectors: Sequence[Vector]) -> Confidence:
+def measure(relevances: Sequence[float], vectors: Sequence[Vector], whole_book: bool = False) -> Confidence:
     average = sum(relevances) / len(relevances) if relevances else 0.0
-    level = find_level(average, len(relevances))
+    # A book of one page has no second passage to ask for.
+    level = find_level(average, JUDGED if whole_book and relevances else len(relevances))
     return Confidence(
         average_similarity=average,
         min_similarity=min(relevances, default=0.0),
@@ -39,10 +41,6 @@ def measure(relevances: Sequence[float], vectors: Sequence[Vector]) -> Confidenc
         confidence_level=level,
         should_answer=level != "insufficient",
     )
-
-
-def relevance_of(passage: Passage) -> float:
-    return passage.score if passage.relevance is None else passage.relevance
 
 
 def find_level(average: float, count: int) -> ConfidenceLevel:
@@ -72,14 +70,14 @@ def name_gate(confidence: Confidence, chance_in_book: float | None) -> str:
     count, average = confidence.num_chunks, confidence.average_similarity
     if not count:
         return "nothing was found"
-    if chance_in_book is not None and chance_in_book < LEAST:
-        return f"not in the book: the chance that the book answers this is {chance_in_book:.2f}, below {LEAST:.2f}"
+    if chance_in_book is not None and chance_in_book < GATE:
+        return f"not in the book: the chance that the book answers this is {chance_in_book:.2f}, below {GATE:.2f}"
     for level, least, _ in LEVELS:
         if level == confidence.confidence_level:
             return f"answered as {level}: average {average:.3f} is at least {least:.2f}, of {count} passages"
-    if average >= LEAST:
+    if average >= GATE:
         return f"too few passages: {count}, and {LEVELS[-1][2]} are needed"
-    return f"not in the book: average {average:.2f} is below {LEAST:.2f}"
+    return f"not in the book: average {average:.2f} is below {GATE:.2f}"
 
 
 def find_nearest(passages: Sequence[Passage]) -> tuple[Passage, ...]:

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from askbook.domain import LIMIT_MAX, QUERY_MAX, Filters, Passage, SearchMode, SearchOutcome
+from askbook.domain import LIMIT_MAX, QUERY_MAX, Cited, Filters, Passage, SearchMode, SearchOutcome
 from askbook.index.keywords import STOPWORDS, split_terms
-from askbook.index.ranking import Relevance, average_score, rate
+from askbook.index.ranking import Relevance, average_score, cut, rate
 
 FollowUpKind = Literal["alone", "same_topic", "refers", "fragment", "continues", "bare", "source"]
 
-TOPIC_WEIGHT = 0.5
-"""What the question with its topic before it counts for, beside the question as it stands."""
+TOPIC_WEIGHTS: Mapping[FollowUpKind, float] = {"refers": 0.7, "continues": 0.7, "fragment": 0.5, "same_topic": 0.4}
+"""What the question with its topic before it counts for, beside the question as it stands: more, the more it leans."""
 FRAGMENT_WORDS = 2
 """So few content words do not stand alone; one less, if they make a question."""
 ANTECEDENT_WORDS = 3
 """After so many content words, a pronoun speaks of the question's own words."""
 QUOTED_WORDS = 40
 """So many words of a cited passage find it again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cited:
-    """A passage that an answer cites: where it stands, and what it says."""
-
-    title: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +54,9 @@ class Resolved:
 
 def to_cited(passage: Passage) -> Cited:
     """With the title above its section's: "Summary" alone names nothing."""
-    path = passage.chunk.heading_path
-    return Cited(" ".join(path[-2:] if passage.chunk.section_title else path[-1:]), passage.chunk.text)
+    chunk = passage.chunk
+    title = " ".join(chunk.heading_path[-2:] if chunk.section_title else chunk.heading_path[-1:])
+    return Cited(title, chunk.text, chunk.url, chunk.id, chunk.parent_doc_id)
 
 
 # --- the words that tell --------------------------------------------------------------------------
@@ -115,6 +108,11 @@ def _content(text: str) -> list[str]:
     return [word for word in _words(text) if word not in _EMPTY]
 
 
+def is_bare(question: str) -> bool:
+    """ "Tell me more", "explain this": no word that says what it is about."""
+    return not _content(question)
+
+
 def _join(*texts: str) -> str:
     """The end is the newest: it stays when all is too long to search."""
     return " ".join(" ".join(texts).split())[-QUERY_MAX:].strip()
@@ -140,7 +138,7 @@ def resolve_question(question: str, turns: Sequence[Turn]) -> Resolved:
         case "bare":
             return _search_once(kind, _join(previous, *(word for word in _words(question) if word in _ASKING)))
         case _:
-            whole = Weighed(_join(previous if kind == "continues" else topic, question), TOPIC_WEIGHT)
+            whole = Weighed(_join(previous if kind == "continues" else topic, question), TOPIC_WEIGHTS[kind])
             alone = Weighed(question, 1.0)
             # A question on the same topic is whole already: confidence must not rise because its topic is in the book.
             return Resolved(kind, (alone, whole) if kind == "same_topic" else (whole, alone))
@@ -151,9 +149,9 @@ def _search_once(kind: FollowUpKind, text: str, meant: Cited | None = None) -> R
 
 
 def _choose_kind(question: str, before: str) -> FollowUpKind:
-    content = _content(question)
-    if not content:
+    if is_bare(question):
         return "bare"
+    content = _content(question)
     if _refers(question):
         return "refers"
     if _CONTINUES.match(question) and len(content) <= ANTECEDENT_WORDS:
@@ -205,7 +203,11 @@ class Searches(Protocol):
         limit: int,
         threshold: float,
         relevance: Relevance | None,
+        *,
+        rerank: bool = True,
     ) -> SearchOutcome: ...
+
+    async def rerank(self, outcome: SearchOutcome) -> SearchOutcome: ...
 
 
 async def search_thread(
@@ -223,20 +225,21 @@ async def search_thread(
     if len(searches) == 1:
         return await searcher.search(searches[0].text, filters, mode, limit, threshold, relevance)
     outcomes = await asyncio.gather(
-        *(searcher.search(one.text, filters, mode, LIMIT_MAX, 0.0, relevance) for one in searches)
+        *(searcher.search(one.text, filters, mode, LIMIT_MAX, 0.0, relevance, rerank=False) for one in searches)
     )
     merged = _add_scores(outcomes, [one.weight for one in searches])
     # Relevance lies around the mean of the scores it is given, which are the merged ones now.
     signals = replace(outcomes[0].signals, mean_score=average_score(merged))
-    kept = rate(merged, signals, threshold, relevance)
-    return replace(
+    outcome = replace(
         outcomes[0],
-        passages=tuple(kept[:limit]),
-        total_found=len(kept),
+        passages=tuple(rate(merged, signals, relevance)),
         signals=signals,
         embedding_ms=sum(outcome.embedding_ms for outcome in outcomes),
         retrieval_ms=sum(outcome.retrieval_ms for outcome in outcomes),
     )
+    if mode == "hybrid":
+        outcome = await searcher.rerank(outcome)
+    return cut(outcome, limit, threshold)
 
 
 def _add_scores(outcomes: Sequence[SearchOutcome], weights: Sequence[float]) -> list[Passage]:

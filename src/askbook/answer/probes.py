@@ -23,8 +23,10 @@ from askbook.answer.calibration import (
     in_book_values,
     right_place_values,
 )
+from askbook.answer.confidence import JUDGED, measure
 from askbook.domain import QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchOutcome
 from askbook.errors import InputError
+from askbook.index.coverage import split_sentences
 from askbook.index.keywords import split_terms
 from askbook.index.search import Searcher
 
@@ -37,7 +39,6 @@ WEIGHT = 20.0
 REFUSED_MOST, OPEN_MOST = 0.05, 2.0
 
 _DEFINITION = re.compile(r"^(?:(?:A|An|The)\s+)?([\w`*-]+(?: [\w`*-]+){0,3}) (?:is|are) (?:a|an|the|used|how|what)\b")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _MARKS = re.compile(r"[`*_#>\[\]]+|\(https?:[^)]*\)")
 _WORDS_MIN, _WORDS_MAX = 8, 30
 
@@ -96,14 +97,14 @@ def _ask_heading(chunk: Chunk) -> str | None:
 
 
 def _ask_definition(chunk: Chunk) -> str | None:
-    found = (_DEFINITION.match(sentence) for sentence in _SENTENCE.split(chunk.text))
+    found = (_DEFINITION.match(sentence) for sentence in split_sentences(chunk.text))
     names = (_MARKS.sub("", match[1]) for match in found if match)
     return next((f"What is {name}, and what is it for?" for name in names if split_terms(name)), None)
 
 
 def _ask_sentence(chunk: Chunk) -> str | None:
     """Half the words of its longest plain sentence, as somebody remembers them."""
-    plain = (_MARKS.sub("", sentence).split() for sentence in _SENTENCE.split(chunk.text))
+    plain = (_MARKS.sub("", sentence).split() for sentence in split_sentences(chunk.text))
     whole = [words for words in plain if _WORDS_MIN <= len(words) <= _WORDS_MAX]
     return " ".join(max(whole, key=len)[::2]) if whole else None
 
@@ -112,12 +113,13 @@ def _ask_sentence(chunk: Chunk) -> str | None:
 
 
 async def ask_probes(searcher: Searcher, book_id: str, probes: Sequence[Probe]) -> list[Asked]:
+    """Without a reranker: a calibration reads the scores of the search itself."""
     filters = Filters(book_id)
     return [
         Asked(
             probe,
-            await searcher.search(probe.question, filters),
-            await searcher.search(probe.question, filters, hide=_hides(probe.chunk)),
+            await searcher.search(probe.question, filters, rerank=False),
+            await searcher.search(probe.question, filters, hide=_hides(probe.chunk), rerank=False),
         )
         for probe in probes
     ]
@@ -147,12 +149,18 @@ def check_enough(book_id: str, lessons: int, probes: Sequence[Probe]) -> None:
 
 
 def fit_calibration(asked: Sequence[Asked], start: Calibration, fingerprint: Fingerprint) -> Calibration:
-    """The curves that tell found from hidden and right from wrong, held near those that were in force."""
-    signals = asked[0].found.signals
-    curves = start.choose_curves(signals)
-    fitted = Curves(_fit_in_book(asked, curves.in_book), _fit_right_place(asked, curves.right_place))
+    """The curves that judge the book, fitted on the probes that they judge and held near `start`."""
+    curves = find_curves(asked, start)
+    judged = [one for one in asked if start.choose_curves(one.found.signals) is curves]
+    fitted = Curves(_fit_in_book(judged, curves.in_book), _fit_right_place(judged, curves.right_place))
     changed = {"words": fitted} if curves is start.words else {"meaning": fitted}
-    return replace(start, origin="book", fingerprint=fingerprint, questions=len(asked), **changed)
+    return replace(start, origin="book", fingerprint=fingerprint, questions=len(judged), **changed)
+
+
+def find_curves(asked: Sequence[Asked], calibration: Calibration) -> Curves:
+    """Those of the whole book: by meaning as soon as one probe found a vector. One that found nothing tells nothing."""
+    signals = [one.found.signals for one in asked]
+    return calibration.choose_curves(next((one for one in signals if one.similarity is not None), signals[0]))
 
 
 def _fit_in_book(asked: Sequence[Asked], start: Weights) -> Weights:
@@ -178,8 +186,13 @@ def _fit_right_place(asked: Sequence[Asked], start: Weights) -> Weights:
 
 def measure_probes(asked: Sequence[Asked], calibration: Calibration) -> Rates:
     return Rates(
-        refused=sum(calibration.chance_in_book(one.found.signals) < GATE for one in asked),
-        caught=sum(calibration.chance_in_book(one.hidden.signals) < GATE for one in asked),
+        refused=sum(_refuses(calibration, one.found) for one in asked),
+        caught=sum(_refuses(calibration, one.hidden) for one in asked),
         asked=len(asked),
         first_right=sum(one.right for one in asked),
     )
+
+
+def _refuses(calibration: Calibration, outcome: SearchOutcome) -> bool:
+    relevances = [calibration.relevance(outcome.signals, one) for one in outcome.passages[:JUDGED]]
+    return not measure(relevances, []).should_answer

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from askbook.domain import (
+    LIVE_MESSAGES,
     TIER_MAX,
+    Account,
+    Answer,
+    AnsweredBy,
+    Chunk,
     Confidence,
     ConfidenceLevel,
     FacetValue,
     IngestMode,
     Job,
     JobStatus,
+    Message,
     Passage,
+    PassagesFound,
+    Refusal,
     RefusalReason,
+    Replied,
     SearchMode,
     SearchOutcome,
+    Source,
+    Statement,
+    Thread,
+    Verdict,
 )
 
 
@@ -46,6 +60,7 @@ class SearchResult(BaseModel):
     facets: dict[str, FacetValue]
     similarity: float | None = Field(description="The raw cosine; null for a chunk without a vector.")
     keyword_score: float | None = Field(description="The raw BM25 score; null where no word matched.")
+    re_ranking_score: float | None = Field(ge=0, le=1, description="The reranker's own score; null without one.")
     first_line: int
     last_line: int
     start: int
@@ -58,10 +73,11 @@ class SearchResult(BaseModel):
         return cls(
             **fields,
             chunk_id=chunk.id,
-            score=passage.score if passage.relevance is None else passage.relevance,
+            score=passage.rating,
             rank=passage.rank,
             similarity=passage.similarity,
             keyword_score=passage.keyword_score,
+            re_ranking_score=passage.rerank_score,
         )
 
 
@@ -130,7 +146,357 @@ class Explanation(BaseModel):
     signals: SearchSignals
     refusal: RefusalReason | None
     advice: str | None
-    nearest: list[SearchResult]
+    nearest: list[SearchResult] = Field(
+        description="What was found; of a refusal, the best passage of each of the nearest sections."
+    )
+
+
+class SourceChunk(BaseModel):
+    """A passage that the answer was made from; those that it cites come first, in the order of their numbers."""
+
+    content: str
+    url: str
+    chunk_id: str
+    document_id: str
+    similarity_score: float = Field(ge=0, le=1, description="The calibrated relevance.")
+    position: int = Field(ge=1, description="Place in this list; for a cited passage the number of its mark, [1].")
+    cited: bool
+    title: str
+    quote: str | None = Field(description="The words that the answer leans on, verbatim; null where it is not cited.")
+    source_file: str
+    start: int = Field(description="Where the quote, or the passage, begins in the source file, in characters.")
+    end: int
+    re_ranking_score: float | None
+    similarity: float | None = Field(description="The raw cosine.")
+
+    @classmethod
+    def from_passage(cls, passage: Passage, position: int, source: Source | None = None) -> Self:
+        chunk = passage.chunk
+        return cls(
+            content=chunk.text,
+            url=chunk.url,
+            chunk_id=chunk.id,
+            document_id=chunk.parent_doc_id,
+            similarity_score=passage.rating,
+            position=position,
+            cited=source is not None,
+            title=" › ".join(chunk.heading_path),
+            quote=source.quote if source else None,
+            source_file=chunk.source_file,
+            start=source.start if source else chunk.start,
+            end=source.end if source else chunk.end,
+            re_ranking_score=passage.rerank_score,
+            similarity=passage.similarity,
+        )
+
+
+class ResponseMetadata(BaseModel):
+    response_time_ms: float = Field(ge=0)
+    chunk_count: int = Field(ge=0)
+    embedding_time_ms: float = Field(ge=0)
+    retrieval_time_ms: float = Field(ge=0)
+    generation_time_ms: float = Field(ge=0)
+    cache_hit: bool
+    session_id: str | None
+    user_id: str | None = None
+    answered_by: AnsweredBy | None = Field(description="Who wrote it: the book's own sentences, or a model.")
+    model: str | None
+    tokens_used: int = Field(ge=0)
+    retrieval_count: int = Field(ge=0, description="Searches made for this question.")
+    searched: str = Field(description="The question made whole from its thread.")
+    created_at: datetime
+
+    @classmethod
+    def from_replied(cls, replied: Replied, user_id: str | None) -> Self:
+        reply, account = replied.reply, replied.account
+        return cls(
+            response_time_ms=account.response_ms,
+            chunk_count=len(account.passages),
+            embedding_time_ms=account.embedding_ms,
+            retrieval_time_ms=account.retrieval_ms,
+            generation_time_ms=account.generation_ms,
+            cache_hit=account.cache_hit,
+            session_id=account.thread_id,
+            user_id=user_id,
+            answered_by=reply.answered_by if isinstance(reply, Answer) else None,
+            model=account.model,
+            tokens_used=account.tokens_used,
+            retrieval_count=len(account.retrievals),
+            searched=account.searched,
+            created_at=account.created_at,
+        )
+
+
+class CheckedStatement(BaseModel):
+    text: str
+    cites: list[int]
+    verdict: Verdict
+    why: str
+
+    @classmethod
+    def from_statement(cls, statement: Statement) -> Self:
+        return cls.model_validate(statement, from_attributes=True)
+
+
+class RefusalBody(BaseModel):
+    reason: RefusalReason
+    advice: str
+    nearest: list[SourceChunk]
+
+
+class AgentResponse(BaseModel):
+    """Seed 000's answer; a refusal is one too, with its reason."""
+
+    answer: str
+    sources: list[SourceChunk]
+    metadata: ResponseMetadata
+    confidence: ConfidenceMetrics | None
+    refused: bool
+    refusal: RefusalBody | None
+    statements: list[CheckedStatement]
+    removed: list[CheckedStatement] = Field(description="Sentences of the model that the check took out.")
+    notices: list[str]
+
+    @classmethod
+    def from_replied(cls, replied: Replied, user_id: str | None = None) -> Self:
+        reply, account = replied.reply, replied.account
+        answer = reply if isinstance(reply, Answer) else None
+        return cls(
+            answer=reply.text,
+            sources=_to_sources(answer, account) if answer else [],
+            metadata=ResponseMetadata.from_replied(replied, user_id),
+            confidence=ConfidenceMetrics.from_confidence(reply.confidence) if reply.confidence else None,
+            refused=answer is None,
+            refusal=None if isinstance(reply, Answer) else _to_refusal(reply),
+            statements=[CheckedStatement.from_statement(one) for one in answer.statements] if answer else [],
+            removed=[CheckedStatement.from_statement(one) for one in reply.removed],
+            notices=list(answer.notices) if answer else [],
+        )
+
+
+def _to_sources(answer: Answer, account: Account) -> list[SourceChunk]:
+    cited = [SourceChunk.from_passage(source.passage, source.number, source) for source in answer.sources]
+    shown = {source.passage.chunk.id for source in answer.sources}
+    rest = [passage for passage in account.passages if passage.chunk.id not in shown]
+    return cited + [SourceChunk.from_passage(one, place) for place, one in enumerate(rest, start=len(cited) + 1)]
+
+
+def _to_refusal(refusal: Refusal) -> RefusalBody:
+    nearest = [SourceChunk.from_passage(one, place) for place, one in enumerate(refusal.nearest, start=1)]
+    return RefusalBody(reason=refusal.reason, advice=refusal.advice, nearest=nearest)
+
+
+CHUNK_TEXT_MAX = 500
+NO_MODULE = "main"
+"""What lessons belong to that lie in no module's folder; no step of their heading path is a module's."""
+
+
+class ChatSource(BaseModel):
+    """Seed 004's Source: a passage that the answer cites, in the order of the marks, [1] first."""
+
+    model_config = ConfigDict(title="Source")
+
+    chunk_text: str = Field(max_length=CHUNK_TEXT_MAX, description="The passage, or the part of it that is cited.")
+    similarity_score: float = Field(ge=0, le=1, description="The calibrated relevance.")
+    chapter: str
+    section: str
+    url: str
+    chunk_index: int = Field(ge=0)
+    chunk_id: str
+    quote: str = Field(description="The words that the answer leans on, verbatim.")
+
+    @classmethod
+    def from_source(cls, source: Source) -> Self:
+        chunk = source.passage.chunk
+        return cls(
+            chunk_text=_cut_around(chunk.text, source.quote),
+            similarity_score=source.passage.rating,
+            chapter=_chapter_of(chunk),
+            section=chunk.section_title or chunk.heading_path[-1],
+            url=chunk.url,
+            chunk_index=chunk.chunk_index,
+            chunk_id=chunk.id,
+            quote=source.quote,
+        )
+
+
+def _cut_around(text: str, quote: str) -> str:
+    """At most so much of a chunk, with the quote in it."""
+    start = min(max(0, text.find(quote)), max(0, len(text) - CHUNK_TEXT_MAX))
+    return text[start : start + CHUNK_TEXT_MAX]
+
+
+def _chapter_of(chunk: Chunk) -> str:
+    """Its title; where a lesson is in no chapter, the lesson's."""
+    path = chunk.heading_path
+    step = 1 if chunk.module == NO_MODULE else 2
+    if chunk.chapter and len(path) > step:
+        return path[step]
+    return path[-2 if chunk.section_title and len(path) > 1 else -1]
+
+
+class ChatResponse(BaseModel):
+    """Seed 004's answer; a refusal is one too, with its reason."""
+
+    response: str = Field(min_length=1)
+    confidence: float = Field(ge=0, le=1, description="Mean relevance of the passages.")
+    sources: list[ChatSource]
+    session_id: str
+    timestamp: datetime
+    confidence_level: ConfidenceLevel
+    should_answer: bool
+    refusal: RefusalBody | None
+    notices: list[str] = Field(description="A doubt that readers must see.")
+    metadata: ResponseMetadata
+
+    @classmethod
+    def from_replied(cls, replied: Replied, session_id: str, user_id: str | None = None) -> Self:
+        reply, account = replied.reply, replied.account
+        answered = isinstance(reply, Answer)
+        confidence = reply.confidence
+        return cls(
+            response=reply.text,
+            confidence=confidence.average_similarity if confidence else 0.0,
+            sources=[ChatSource.from_source(one) for one in reply.sources] if answered else [],
+            session_id=session_id,
+            timestamp=account.created_at,
+            confidence_level=confidence.confidence_level if answered and confidence else "insufficient",
+            should_answer=answered,
+            refusal=None if answered else _to_refusal(reply),
+            notices=list(reply.notices) if answered else [],
+            metadata=ResponseMetadata.from_replied(replied, user_id),
+        )
+
+
+class ChunkMetadata(BaseModel):
+    chapter: str
+    section: str
+    url: str
+    chunk_index: int
+    content_hash: str
+
+    @classmethod
+    def from_chunk(cls, chunk: Chunk) -> Self:
+        return cls(
+            chapter=_chapter_of(chunk),
+            section=chunk.section_title or chunk.heading_path[-1],
+            url=chunk.url,
+            chunk_index=chunk.chunk_index,
+            content_hash=chunk.content_hash,
+        )
+
+
+SUFFICIENT_SCORE, SUFFICIENT_CHUNKS = 0.75, 3
+
+
+class RetrievalResult(BaseModel):
+    """Seed 004's: what was found for the question. The three lists go together."""
+
+    chunks: list[str]
+    scores: list[float] = Field(description="The calibrated relevance of each.")
+    metadata: list[ChunkMetadata]
+    average_score: float = Field(ge=0, le=1)
+    has_sufficient_context: bool = Field(description="A mean of 0.75 or more over 3 chunks or more.")
+    query_embedding: list[float] | None = Field(description="The question's vector, where it was asked for.")
+    confidence: ConfidenceMetrics
+
+    @classmethod
+    def from_found(cls, found: PassagesFound, query_embedding: list[float] | None = None) -> Self:
+        scores = [one.rating for one in found.passages]
+        average = sum(scores) / len(scores) if scores else 0.0
+        return cls(
+            chunks=[one.chunk.text for one in found.passages],
+            scores=scores,
+            metadata=[ChunkMetadata.from_chunk(one.chunk) for one in found.passages],
+            average_score=average,
+            has_sufficient_context=average >= SUFFICIENT_SCORE and len(scores) >= SUFFICIENT_CHUNKS,
+            query_embedding=query_embedding,
+            confidence=ConfidenceMetrics.from_confidence(found.confidence),
+        )
+
+
+class ToolCallEvent(BaseModel):
+    """The `tool_call` event of a stream: what is searched for."""
+
+    tool_name: str = "retrieve_documentation"
+    query: str
+    session_id: str
+
+
+class ContentEvent(BaseModel):
+    """The `content` event of a stream: the next part of the answer, checked already."""
+
+    delta: str
+
+
+class ToolCall(BaseModel):
+    tool_name: str
+    query: str
+    results_count: int = Field(ge=0)
+    avg_similarity: float
+    timestamp: datetime
+
+
+class CitedSource(BaseModel):
+    title: str
+    text: str
+    url: str
+    chunk_id: str
+
+
+class ThreadMessage(BaseModel):
+    role: Literal["user", "assistant"]
+    content: str
+    timestamp: datetime
+    confidence: float | None = Field(default=None, description="Of an answer; null for a question.")
+    cited: list[CitedSource] = Field(description="In the order of the marks, [1] first.")
+    tool_calls: list[ToolCall]
+    refusal: RefusalReason | None
+
+
+class ThreadOverview(BaseModel):
+    thread_id: str
+    book_id: str
+    title: str
+    topic_summary: str | None = Field(max_length=200, description="From the fifth exchange on.")
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = Field(description="After an hour of silence; the next question resumes the thread.")
+    turn_count: int = Field(ge=0)
+    archived_messages: int = Field(ge=0, description="How many messages are older than the live ones.")
+    tokens_used: int = Field(ge=0)
+    model: str | None
+    metadata: dict[str, Any]
+
+    @classmethod
+    def from_thread(cls, thread: Thread) -> Self:
+        return cls.model_validate(thread, from_attributes=True)
+
+
+class ThreadList(BaseModel):
+    threads: list[ThreadOverview]
+
+
+class ConversationThread(ThreadOverview):
+    """Seed 004's thread, whole."""
+
+    messages: list[ThreadMessage] = Field(max_length=LIVE_MESSAGES, description="The live ones, the oldest first.")
+    earlier_messages: list[ThreadMessage] = Field(description="The archived ones, the oldest first.")
+    retrieval_history: list[ToolCall]
+
+    @classmethod
+    def from_history(cls, thread: Thread, history: Sequence[Message]) -> Self:
+        """`history`: all its messages, as `load_history` gives them."""
+        return cls(
+            **ThreadOverview.from_thread(thread).model_dump(),
+            messages=[_to_message(one) for one in history if not one.archived],
+            earlier_messages=[_to_message(one) for one in history if one.archived],
+            retrieval_history=[ToolCall.model_validate(one, from_attributes=True) for one in thread.retrieval_history],
+        )
+
+
+def _to_message(message: Message) -> ThreadMessage:
+    return ThreadMessage.model_validate(message, from_attributes=True)
 
 
 class FileProblem(BaseModel):

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from askbook.book.front_matter import MAX_NUMBER, FrontMatter, read_number
 from askbook.book.manifest import prettify, slug
-from askbook.domain import Book, Problem
+from askbook.domain import Book, Problem, to_public_id
 
 MAIN = "main"
 OVERVIEWS = ("readme", "index", "_index")
@@ -357,7 +357,7 @@ class Layout:
         return self._chapter_titles.get((spot.module, spot.chapter), f"Chapter {spot.chapter}") if spot.chapter else ""
 
     def _url(self, spot: _Spot, urls: set[str]) -> str:
-        base = self.book.base_url or f"/read/{self.book.book_id}"
+        base = self.book.base_url or f"/read/{to_public_id(self.book.book_id)}"
         url = f"{base}/{quote(self._route(spot))}"
         if url in urls:
             url = f"{base}/{quote(spot.page.path)}"

@@ -22,7 +22,9 @@ PROFICIENCY = Facet(
 LAYER = Facet("layer", ("layer", "primary_layer"), ("L1", "L2", "L3", "L4"), "L1")
 EVERY_LESSON = {facet.name: facet for facet in (TIER, PROFICIENCY, LAYER)}
 
-_BOOK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PUBLIC_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_BOOK_ID = re.compile(rf"(?:[a-z0-9][a-z0-9-]{{0,23}}/)?{_PUBLIC_ID.pattern}")
+_BOOK_ID_LENGTH = 64
 _FACET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 Value = TypeVar("Value")
@@ -32,7 +34,7 @@ def read_manifest(raw: bytes | None, folder_name: str, book_id: str | None) -> t
     """The book, and whether it names its own title."""
     table = _load(raw) if raw is not None else {}
     _refuse_unknown(table, KEYS, "")
-    chosen_id = book_id or _typed(table, "book_id", str) or slug(folder_name)[:64].strip("-._") or "book"
+    chosen_id = book_id or _own_id(table) or slug(folder_name)[:64].strip("-._") or "book"
     title = _typed(table, "title", str)
     book = Book(
         book_id=check_book_id(chosen_id),
@@ -45,13 +47,24 @@ def read_manifest(raw: bytes | None, folder_name: str, book_id: str | None) -> t
     return book, title is not None
 
 
-def check_book_id(book_id: str) -> str:
-    if not _BOOK_ID.fullmatch(book_id):
+def check_book_id(book_id: str, pattern: re.Pattern[str] = _BOOK_ID) -> str:
+    """A book's id, with its tenant's before a slash where it has one."""
+    if not pattern.fullmatch(book_id) or len(book_id) > _BOOK_ID_LENGTH:
         raise BookError(
             f"{book_id!r} cannot be a book id",
             "Use 1 to 64 letters, digits, `-`, `_` or `.`, beginning with a letter or digit.",
         )
     return book_id
+
+
+def check_public_id(book_id: str) -> str:
+    return check_book_id(book_id, _PUBLIC_ID)
+
+
+def _own_id(table: dict[str, object]) -> str | None:
+    """What the folder calls itself: never a book of a tenant, which only a key or the command line names."""
+    named = _typed(table, "book_id", str)
+    return check_public_id(named) if named else None
 
 
 def slug(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -15,12 +14,13 @@ import typer
 from pydantic import BaseModel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from askbook.api.schemas import IngestionJob, SearchResponse
+from askbook.answer.ask import get_reply
+from askbook.api.schemas import AgentResponse, IngestionJob
 from askbook.book.reader import find_modules, read_book, read_lessons
-from askbook.cli.find import search_book
-from askbook.cli.render import err, out, print_json, show_finished, show_outcome, show_problems
+from askbook.cli.converse import HELP, open_prompt, take_turn, talk
+from askbook.cli.render import err, out, print_json, show_finished, show_problems
 from askbook.cli.running import run_async
-from askbook.domain import QUERY_MAX, Book, Filters, IngestMode, Job
+from askbook.domain import Book, Filters, IngestMode, Job, Question
 from askbook.errors import BookError, InputError, StorageError
 from askbook.ingest.pipeline import Step, Tally
 from askbook.ingest.worker import Watcher
@@ -29,6 +29,7 @@ from askbook.wiring import Askbook, open_askbook
 
 DEMO = "physical-ai-robotics"
 DEMO_QUESTION = "Why does a subscriber get nothing from a best-effort publisher?"
+OWN_QUESTION = "What is this book about?"
 
 
 def ingest(
@@ -59,27 +60,28 @@ def ingest(
 
 def demo(
     folder: Annotated[Path | None, typer.Argument(help="A folder of your own in place of the demo book.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the SearchResponse as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the AgentResponse as JSON.")] = False,
 ) -> None:
-    """Ingest the bundled book on robotics (or a folder of your own) and search it."""
+    """Ingest the bundled book on robotics (or a folder of your own) and ask it."""
     source = folder or Path(str(files("askbook") / "demo" / DEMO))
+    settings = load_settings()
 
     async def show() -> None:
         found = read_book(source)
-        async with open_askbook(load_settings()) as askbook:
+        async with open_askbook(settings) as askbook:
             with progress_bars() as watch:
                 job = await ingest_folder(askbook, source, found, "incremental", watch)
             if not as_json or job.status == "failed":
                 show_finished(job)
-            question = DEMO_QUESTION if folder is None else f"What is {found.title} about?"[:QUERY_MAX]
-            outcome = await search_book(askbook, question, Filters(found.book_id), limit=3)
+            question = Question(DEMO_QUESTION if folder is None else OWN_QUESTION, Filters(found.book_id))
             if as_json:
-                return print_json(SearchResponse.from_outcome(outcome))
-            out.print(f'\naskbook search "{question}"')
-            show_outcome(outcome)
+                return print_json(AgentResponse.from_replied(await get_reply(askbook.ask(question))))
+            out.print(f'\naskbook ask "{question.text}"\n')
+            await take_turn(askbook, question)
             if sys.stdin.isatty():
-                await _search_on(askbook, found)
-        out.print(f'\nGo on with: askbook search --book {found.book_id} "your words"')
+                out.print(f"\n{HELP}")
+                return await talk(askbook, question, open_prompt(settings))
+        out.print(f"\nGo on with: askbook chat --book {found.book_id}")
 
     run_async(show())
 
@@ -121,7 +123,7 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
     """Submit the job and run it; before it, whatever a process that died has left undone."""
     for notice in askbook.notices:
         err.print(notice)
-    await _refuse_another_folder(askbook, folder, book, mode)
+    await refuse_another_folder(askbook, folder, book, mode)
     job = await askbook.jobs.submit(book.book_id, str(folder.resolve()), mode)
     for unfinished in await askbook.jobs.load_open():
         if unfinished.job_id != job.job_id:
@@ -142,7 +144,7 @@ async def _compact(askbook: Askbook) -> None:
         err.print(f"The index was not compacted: {error.message}")
 
 
-async def _refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode: IngestMode) -> None:
+async def refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode: IngestMode) -> None:
     """Two folders with one id would take turns in deleting each other's lessons."""
     for record in await askbook.ledger.load_books():
         known = Path(record.folder)
@@ -170,22 +172,6 @@ def progress_bars() -> Iterator[Watcher]:
                 progress.update(embedding, total=tally.chunks_to_embed, completed=tally.chunks_embedded, visible=True)
 
         yield watch
-
-
-async def _search_on(askbook: Askbook, book: Book) -> None:
-    out.print("\nSearch for something else; an empty line ends.")
-    while text := (await asyncio.to_thread(_prompt)).strip():
-        try:
-            show_outcome(await search_book(askbook, text, Filters(book.book_id), limit=3))
-        except InputError as error:
-            err.print(error.message)
-
-
-def _prompt() -> str:
-    try:
-        return input("Search: ")
-    except EOFError:
-        return ""
 
 
 def _to_toml(book: Book, modules: dict[str, str]) -> str:

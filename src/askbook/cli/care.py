@@ -22,7 +22,8 @@ from askbook.cli.find import choose_book
 from askbook.cli.render import clean, out, print_json, show_finished, show_problems
 from askbook.cli.running import run_async
 from askbook.domain import Job
-from askbook.errors import AskbookError
+from askbook.errors import AskbookError, RerankerUnavailable
+from askbook.index.rerankers.base import Reranker
 from askbook.ingest.verify import Verdict, repair_book, verify_book
 from askbook.settings import Settings, load_settings, setting_names
 from askbook.wiring import Askbook, open_askbook, open_store
@@ -203,6 +204,8 @@ async def _examine(settings: Settings) -> AsyncIterator[Finding]:
             where = settings.qdrant_url or "Qdrant Edge in this process"
             yield Finding(part="index", state="ok", message=f"{where}, collection {settings.qdrant_collection_name}")
             yield await _examine_embedder(askbook)
+            if askbook.reranker is not None:
+                yield await _examine_reranker(askbook.reranker)
             async for finding in _examine_books(askbook):
                 yield finding
     except AskbookError as error:
@@ -231,6 +234,17 @@ async def _examine_embedder(askbook: Askbook) -> Finding:
     took = (time.perf_counter() - started) * 1000
     message = f"{askbook.embedder.name}, {askbook.embedder.dimension} dimensions, first question in {took:.0f} ms"
     return Finding(part="embedder", state="ok", message=message)
+
+
+async def _examine_reranker(reranker: Reranker) -> Finding:
+    started = time.perf_counter()
+    try:
+        await reranker.rerank("Does this work?", ["It works."])
+    except RerankerUnavailable as error:
+        message = f"{error.message}: searches are not reranked"
+        return Finding(part="reranker", state="warning", message=message, hint=error.hint)
+    took = (time.perf_counter() - started) * 1000
+    return Finding(part="reranker", state="ok", message=f"{reranker.name}, first passage in {took:.0f} ms")
 
 
 async def _examine_books(askbook: Askbook) -> AsyncIterator[Finding]:

@@ -9,23 +9,25 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from askbook.answer.calibration import Calibration, Chosen, Weights, load_built_in
-from askbook.answer.confidence import judge, name_gate, refuse, relevance_of
-from askbook.answer.probes import Asked, ask_probes, check_enough, fit_calibration, make_probes, measure_probes
+from askbook.answer.calibration import Calibration, Chosen, Weights, load_built_in, name_origin
+from askbook.answer.confidence import judge, name_gate, refuse
+from askbook.answer.probes import (
+    Asked,
+    ask_probes,
+    check_enough,
+    find_curves,
+    fit_calibration,
+    make_probes,
+    measure_probes,
+)
 from askbook.api.schemas import ConfidenceMetrics, Explanation, SearchResult, SearchSignals
 from askbook.cli.find import choose_book
 from askbook.cli.render import clean, err, out, print_json
 from askbook.cli.running import run_async
-from askbook.domain import Filters, Passage, Refusal, SearchOutcome, Signals
+from askbook.domain import Filters, Refusal, SearchOutcome, Signals
 from askbook.errors import InputError
 from askbook.settings import load_settings
 from askbook.wiring import open_askbook
-
-ORIGINS = {
-    "built-in": "the one that ships for {embedder}",
-    "book": "this book's own, of {questions} probes",
-    "raw": "none: raw cosines decide",
-}
 
 
 def explain(
@@ -35,7 +37,7 @@ def explain(
 ) -> None:
     """Show why a question would be answered or refused: the signals, what decided, the nearest sections."""
 
-    async def ask() -> tuple[Explanation, tuple[Passage, ...]]:
+    async def ask() -> Explanation:
         async with open_askbook(load_settings()) as askbook:
             record = await choose_book(askbook.ledger, book)
             chosen = await askbook.calibrations.choose(record.book_id)
@@ -47,13 +49,13 @@ def explain(
             metrics = ConfidenceMetrics.from_confidence(confidence)
             chance = _to_signals(outcome.signals, chosen.calibration)
             gate = name_gate(confidence, chance.chance_in_book)
-            return _to_explanation(outcome, chosen, metrics, chance, gate, refusal), outcome.passages
+            return _to_explanation(outcome, chosen, metrics, chance, gate, refusal)
 
-    explanation, passages = run_async(ask())
+    explanation = run_async(ask())
     if as_json:
         print_json(explanation)
     else:
-        _show(explanation, passages)
+        _show(explanation)
 
 
 def calibrate(
@@ -71,11 +73,12 @@ def calibrate(
             chunks = [draft.chunk for draft in await askbook.ledger.load_drafts(record.book_id)]
             probes = make_probes(chunks)
             check_enough(record.book_id, record.total_files, probes)
-            before = load_built_in(askbook.calibrations.now)
+            now, before = askbook.calibrations.now, await askbook.calibrations.choose(record.book_id)
             asked = await ask_probes(askbook.searcher, record.book_id, probes)
-            after = fit_calibration(asked, before, replace(askbook.calibrations.now, revision=record.revision))
-            await askbook.ledger.save_calibration(record.book_id, after.to_json())
-            return before, after, asked
+            # From the one that ships, whatever was in force: fitted twice, a book's own comes out the same.
+            after = fit_calibration(asked, load_built_in(now), replace(now, revision=record.revision))
+            await askbook.ledger.save_calibration(record.book_id, now.embedder, after.to_json())
+            return before.calibration, after, asked
 
     before, after, asked = run_async(fit())
     if as_json:
@@ -83,16 +86,15 @@ def calibrate(
         return
     then, now = measure_probes(asked, before), measure_probes(asked, after)
     out.print(f"{now.asked} questions made from the book; {now.first_right} find their own lesson first.")
+    out.print(f"Before, the calibration was {name_origin(before)}.")
     out.print(f"Refused although the book answers them: {now.refused} (before: {then.refused}).")
     out.print(f"Refused once their lesson is hidden: {now.caught} (before: {then.caught}).")
-    signals = asked[0].found.signals
-    _show_weights("the book answers it", before.choose_curves(signals).in_book, after.choose_curves(signals).in_book)
-    _show_weights(
-        "the first passage is the place",
-        before.choose_curves(signals).right_place,
-        after.choose_curves(signals).right_place,
-    )
+    old, new = find_curves(asked, before), find_curves(asked, after)
+    _show_weights("the book answers it", old.in_book, new.in_book)
+    _show_weights("the first passage is the place", old.right_place, new.right_place)
     out.print("Saved; it holds until the book, the embedder or the chunker changes.")
+    if before.origin == "raw":
+        out.print("It is not used while ASKBOOK_CONFIDENCE is raw.")
 
 
 def _show_weights(name: str, before: Weights, after: Weights) -> None:
@@ -127,26 +129,23 @@ def _to_explanation(
     gate: str,
     refusal: Refusal | None,
 ) -> Explanation:
-    calibration = chosen.calibration
-    origin = ORIGINS[calibration.origin].format(
-        embedder=calibration.fingerprint.embedder, questions=calibration.questions
-    )
+    shown = refusal.nearest if refusal else outcome.passages
     return Explanation(
         query=outcome.query,
         book_id=outcome.filters.book_id,
         mode=outcome.mode,
-        calibration=origin,
+        calibration=name_origin(chosen.calibration),
         notice=chosen.notice,
         gate=gate,
         confidence=metrics,
         signals=signals,
         refusal=refusal.reason if refusal else None,
         advice=refusal.advice if refusal else None,
-        nearest=[SearchResult.from_passage(passage) for passage in outcome.passages],
+        nearest=[SearchResult.from_passage(passage) for passage in shown],
     )
 
 
-def _show(explanation: Explanation, passages: tuple[Passage, ...]) -> None:
+def _show(explanation: Explanation) -> None:
     if explanation.notice:
         err.print(explanation.notice)
     metrics, signals = explanation.confidence, explanation.signals
@@ -165,13 +164,11 @@ def _show(explanation: Explanation, passages: tuple[Passage, ...]) -> None:
         out.print(Text(clean(f"  the book never uses: {', '.join(signals.unknown_words)}")))
     if explanation.advice:
         out.print(Text(clean(explanation.advice)))
-    if passages:
+    if explanation.nearest:
         out.print("Nearest:" if refused else "Found:")
-    for passage in passages:
-        place = clean(" › ".join(passage.chunk.heading_path))
-        out.print(
-            Text(f"  {relevance_of(passage):.2f}  {place}  {passage.chunk.source_file}:{passage.chunk.first_line}")
-        )
+    for one in explanation.nearest:
+        place = f"{' › '.join(one.heading_path)}  {one.source_file}:{one.first_line}"
+        out.print(Text(f"  {one.score:.2f}  {clean(place)}"))
 
 
 def _show_chance(what: str, chance: float | None, why: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from askbook import __version__
-from askbook.cli import book, care, find, judge, measure
+from askbook.cli import book, care, converse, find, gaps, judge, keys, measure, serve, threads
 from askbook.cli.render import say_error
 from askbook.errors import AskbookError
 
@@ -16,7 +16,7 @@ app = typer.Typer(
     name="askbook",
     help="Ask a book a question; get an answer with its sources, or an honest “the book does not say”.\n\n"
     "Start with [bold]askbook demo[/], or with your own folder of Markdown: [bold]askbook ingest FOLDER[/], "
-    'then [bold]askbook search "your words"[/].',
+    'then [bold]askbook ask "your question"[/], or [bold]askbook chat[/].',
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -25,9 +25,15 @@ app = typer.Typer(
 app.command()(book.demo)
 app.command()(book.init)
 app.command()(book.ingest)
+app.command()(converse.ask)
+app.command()(converse.chat)
+app.command()(serve.serve)
 app.command()(find.search)
 app.command()(judge.explain)
 app.command()(judge.calibrate)
+app.command()(threads.threads)
+app.command()(gaps.gaps)
+app.add_typer(keys.app, name="keys", help="Make, list and revoke the keys that callers over HTTP show.")
 app.command()(care.jobs)
 app.command()(care.verify)
 app.command()(care.doctor)

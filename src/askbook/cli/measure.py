@@ -18,7 +18,7 @@ from askbook.cli.find import choose_book
 from askbook.cli.render import clean, err, out
 from askbook.cli.running import run_async
 from askbook.errors import InputError
-from askbook.evals.figures import Changes, Figures, SetFigures, build_figures
+from askbook.evals.figures import Changes, Check, Figures, SetFigures, build_figures
 from askbook.evals.measures import Retrieval
 from askbook.evals.report import load_last_run, to_json, write_junit, write_report
 from askbook.evals.run import ASKBOOK, SetRun, Tick, ask_set, ingest_set, set_home, settings_of_set
@@ -41,13 +41,27 @@ def evaluate(
     ] = Path("askbook-eval"),
     junit: Annotated[Path | None, typer.Option(help="Write a JUnit file, a test case for each question.")] = None,
     fail_under: Annotated[
-        float, typer.Option(help="Exit 1 when the share found among the first five (hit@5) is lower.", min=0, max=1)
+        float,
+        typer.Option(
+            help="Exit 1 when a smaller share of a set's questions passes. One passes when a lesson that answers it is "
+            "among the first five passages and it is not refused; one that is not in the book, when it is refused.",
+            min=0,
+            max=1,
+        ),
     ] = 0.0,
+    model: Annotated[
+        bool, typer.Option("--model", help="Let the configured model answer; else the book's own sentences do.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Ask known questions, and measure how well the book answers them: a table, a report, a check for CI."""
     settings = load_settings()
+    if not model:
+        settings = settings.model_copy(update={"askbook_answerer": "extractive"})
     runs = [run_async(_measure(settings, target, book)) for target in targets]
+    for run in runs:
+        if run.chosen.notice:
+            err.print(Text(clean(f"{run.name}: {run.chosen.notice}")))
     figures = build_figures(runs, load_last_run(out_folder))
     write_report(out_folder, figures, runs)
     if junit is not None:
@@ -56,9 +70,10 @@ def evaluate(
         sys.stdout.write(to_json(figures))
     else:
         _show(figures, out_folder)
-    below = [one for one in figures.sets if one.hit5 is not None and one.hit5 < fail_under]
+    below = [one for one in figures.sets if one.check.share is not None and one.check.share < fail_under]
     for one in below:
-        err.print(Text(clean(f"{one.name}: hit@5 is {one.hit5:.3f}, below {fail_under:g}"), style="bold red"))
+        told = f"{one.name}: {one.check.share:.3f} of the questions passed, fewer than {fail_under:g}"
+        err.print(Text(clean(told), style="bold red"))
     raise typer.Exit(bool(below))
 
 
@@ -116,16 +131,29 @@ def _show(figures: Figures, folder: Path) -> None:
     if any(one.trust.auc for one in figures.sets):
         out.print()
         out.print(_to_trust_table(figures))
+    if any(one.answers for one in figures.sets):
+        out.print()
+        out.print(_to_answer_table(figures))
+    out.print()
+    for one in figures.sets:
+        _show_check(one.name, one.check)
     _show_changes(figures.changes)
     out.print(Text(f"The report: {folder / 'report.html'}"))
 
 
-def _to_table(figures: Figures) -> Table:
+def _start_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("set", "system"):
+    for name in texts:
         table.add_column(name)
-    for name in ("n", "hit@1", "hit@5", "MRR@10", "nDCG@10", "AUC", "p50 ms", "p95 ms", "CPU p95"):
+    for name in numbers:
         table.add_column(name, justify="right")
+    return table
+
+
+def _to_table(figures: Figures) -> Table:
+    table = _start_table(
+        ("set", "system"), ("n", "hit@1", "hit@5", "MRR@10", "nDCG@10", "AUC", "p50 ms", "p95 ms", "CPU p95")
+    )
     for one in figures.sets:
         _add_rows(table, one.name, one.retrieval, _own_columns(one))
         if one.follow_ups:
@@ -147,11 +175,10 @@ def _add_rows(table: Table, name: str, by_system: Mapping[str, Retrieval], own: 
 
 def _to_trust_table(figures: Figures) -> Table:
     """How well the confidence tells what the book answers from what it does not; the raw rule of the seed beside it."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("set", "against"):
-        table.add_column(name)
-    for name in ("AUC", "refused", "falsely", "raw: refused", "raw: falsely", "high right", "medium", "low", "ECE"):
-        table.add_column(name, justify="right")
+    table = _start_table(
+        ("set", "against"),
+        ("AUC", "refused", "falsely", "raw: refused", "raw: falsely", "high right", "medium", "low", "ECE"),
+    )
     for one in figures.sets:
         trust = one.trust
         levels = [_level(trust.levels.get(level)) for level in ("high", "medium", "low")]
@@ -171,6 +198,31 @@ def _to_trust_table(figures: Figures) -> Table:
     return table
 
 
+def _to_answer_table(figures: Figures) -> Table:
+    """What readers are told: whether it holds the known answer, and where its first citation leads."""
+    table = _start_table(("set", "form"), ("n", "holds the answer", "first citation", "verbatim", "words", "CPU p95"))
+    for one in figures.sets:
+        answers = one.answers
+        if answers is None:
+            continue
+        own = (
+            _number(answers.first_citation),
+            _number(answers.verbatim),
+            _whole(answers.words),
+            _whole(answers.cpu_p95_ms),
+        )
+        forms = answers.contained or {"": None}
+        for at, (form, held) in enumerate(forms.items()):
+            found = (str(held[0]), _number(held[1])) if held else ("", "")
+            name = clean(one.name) if at == 0 else ""
+            table.add_row(*map(Text, (name, clean(form), *found, *(own if at == 0 else ()))))
+    return table
+
+
+def _whole(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f}"
+
+
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
@@ -185,6 +237,19 @@ def _own_columns(one: SetFigures) -> tuple[str, ...]:
         return (auc,)
     times = (one.latency.wall_p50_ms, one.latency.wall_p95_ms, one.latency.cpu_p95_ms)
     return (auc, *(f"{time:.0f}" for time in times))
+
+
+def _show_check(name: str, check: Check) -> None:
+    if not check.questions:
+        return
+    reasons = {
+        "not among the first five passages": check.missed,
+        "refused though the book answers": check.refused,
+        "answered though it does not": check.answered,
+    }
+    told = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count)
+    share = f"{check.passed} of {check.questions} questions passed ({check.share:.3f})"
+    out.print(Text(clean(f"{name}: {share}{': ' if told else ''}{told}")))
 
 
 def _show_changes(changes: Changes) -> None:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import re
 import sys
-import unicodedata
 from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
-from askbook.answer.confidence import relevance_of
+from askbook.answer.cleaning import clean
 from askbook.api.problems import to_problem
-from askbook.domain import Job, Problem, SearchOutcome
+from askbook.domain import (
+    Answer,
+    AnswerEvent,
+    Job,
+    PassagesFound,
+    Problem,
+    Refusal,
+    Replied,
+    Searching,
+    SearchOutcome,
+    StateChanged,
+    Tried,
+)
 from askbook.errors import AskbookError, JobFailed
 from askbook.index.keywords import split_terms
 
@@ -41,15 +52,6 @@ def say_error(error: AskbookError, as_json: bool) -> None:
         err.print(Text(clean(error.hint)))
 
 
-def clean(text: str) -> str:
-    """Without the characters that command a terminal or reorder what is read."""
-    return "".join(
-        character
-        for character in text
-        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
-    )
-
-
 def show_outcome(outcome: SearchOutcome) -> None:
     wanted = set(split_terms(outcome.query))
     if not outcome.passages:
@@ -58,7 +60,7 @@ def show_outcome(outcome: SearchOutcome) -> None:
         chunk = passage.chunk
         out.print()
         out.print(Text.assemble((f"{passage.rank}. ", "bold"), (clean(" › ".join(chunk.heading_path)), "bold cyan")))
-        place = f"   {chunk.source_file}:{chunk.first_line}–{chunk.last_line}   score {relevance_of(passage):.2f}"
+        place = f"   {chunk.source_file}:{chunk.first_line}–{chunk.last_line}   score {passage.rating:.2f}"
         out.print(Text(clean(place), style="dim"))
         for line in _marked(_snippet(chunk.text, wanted), wanted).split("\n", allow_blank=False):
             out.print(Text("   ") + line)
@@ -124,3 +126,79 @@ def show_problems(problems: Sequence[Problem]) -> None:
         err.print(Text.assemble(kind, clean(f"{problem.source_file}: {problem.message}")))
     if len(problems) > PROBLEMS_SHOWN:
         err.print(f"… and {len(problems) - PROBLEMS_SHOWN} more: askbook jobs JOB_ID --json lists them all")
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def show_reply(replied: Replied, before: str) -> None:
+    """What comes after the text of an answer; the whole of a refusal."""
+    if isinstance(replied.reply, Refusal):
+        _show_refusal(replied.reply, before)
+    else:
+        _show_sources(replied.reply)
+    out.print(Text(_summarise(replied), style="dim"))
+
+
+def _show_sources(answer: Answer) -> None:
+    out.print("\n")
+    for notice in answer.notices:
+        out.print(Text(notice, style="yellow"))
+    out.print("---")
+    out.print(Text("**Sources:**", style="bold"))
+    for source in answer.sources:
+        chunk = source.passage.chunk
+        out.print(Text(clean(f"[{source.number}] {chunk.url} (score: {source.passage.rating:.2f})")))
+        out.print(Text(clean(f"    {source.title} · {chunk.source_file}:{chunk.first_line}"), style="dim"))
+
+
+def _show_refusal(refusal: Refusal, before: str) -> None:
+    out.print(Text.assemble(before, (f"{clean(refusal.text)}.", "bold")))
+    out.print(Text(clean(refusal.advice)))
+    if refusal.nearest:
+        out.print("\nThe closest I have:")
+    for passage in refusal.nearest:
+        chunk = passage.chunk
+        out.print(Text(clean(f"  {' › '.join(chunk.heading_path[1:])}")))
+        out.print(Text(clean(f"    {chunk.url} · {chunk.source_file}:{chunk.first_line}"), style="dim"))
+
+
+def _summarise(replied: Replied) -> str:
+    reply, account = replied.reply, replied.account
+    parts = [f"{account.response_ms / 1000:.1f} s"]
+    if reply.confidence is not None:
+        confidence = reply.confidence
+        parts.insert(0, f"confidence {confidence.confidence_level} ({confidence.average_similarity:.2f})")
+    if isinstance(reply, Answer):
+        parts.append("the book's own words" if reply.answered_by == "extractive" else f"written by {account.model}")
+    return " · ".join(parts)
+
+
+def show_step(event: AnswerEvent) -> None:
+    """One line on stderr for `--verbose`."""
+    match event:
+        case StateChanged(state):
+            err.print(Text(state, style="dim"))
+        case Searching(query):
+            err.print(Text(clean(f"searching: {query}"), style="dim"))
+        case PassagesFound(passages, confidence):
+            err.print(Text(f"found {len(passages)} passages, {confidence.confidence_level}", style="dim"))
+            for one in passages:
+                place = f"  {one.rating:.2f} {' › '.join(one.chunk.heading_path)}"
+                err.print(Text(clean(place), style="dim"))
+        case Tried(state, attempt, why):
+            err.print(Text(clean(f"model call {attempt}: {state} {why}".rstrip()), style="dim"))
+        case Replied(reply, account):
+            taken_out = len(reply.removed)
+            err.print(
+                Text(
+                    clean(
+                        f"embedding {account.embedding_ms:.0f} ms, retrieval {account.retrieval_ms:.0f} ms, "
+                        f"generation {account.generation_ms:.0f} ms, {account.tokens_used} tokens, "
+                        f"{taken_out} sentences taken out, thread {account.thread_id}"
+                    ),
+                    style="dim",
+                )
+            )
+        case _:
+            pass

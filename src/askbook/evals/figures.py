@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from askbook import __version__
+from askbook.answer.calibration import Origin
 from askbook.answer.confidence import LEVELS
+from askbook.evals.answers import AnswerFigures, measure_answers
 from askbook.evals.measures import (
     Bin,
     Difference,
@@ -39,6 +42,22 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """How many of the judged questions passed, and why the others did not."""
+
+    questions: int
+    passed: int
+    share: float | None
+    """None where nothing was judged."""
+    missed: int
+    """Answered, but no expected page among the five passages."""
+    refused: int
+    """Though the book answers."""
+    answered: int
+    """Though the book does not say."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trust:
     """How far the confidence can be trusted: a right answer is one whose first page is a gold page."""
 
@@ -65,10 +84,14 @@ class Trust:
 class SetFigures:
     name: str
     embedder: str
+    calibration: Origin
+    notice: str | None
+    """Why it is not the calibration that was asked for."""
     files: int
     chunks: int
     questions: int
     answerable: int
+    check: Check
     retrieval: Mapping[str, Retrieval]
     """System → its figures; nothing where no question has a gold page."""
     follow_ups: Mapping[str, Retrieval]
@@ -76,11 +99,9 @@ class SetFigures:
     gain: Mapping[str, Difference]
     """Our nDCG@10 less each baseline's, paired."""
     trust: Trust
+    answers: AnswerFigures | None
+    """None for conversations, and where no answers were asked for."""
     latency: Latency | None
-
-    @property
-    def hit5(self) -> float | None:
-        return self.retrieval[ASKBOOK].hit5 if ASKBOOK in self.retrieval else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +139,33 @@ def measure_set(run: SetRun) -> SetFigures:
     return SetFigures(
         name=run.name,
         embedder=run.embedder,
+        calibration=run.chosen.calibration.origin,
+        notice=run.chosen.notice,
         files=run.files,
         chunks=run.chunks,
         questions=len(run.asked),
         answerable=len(with_gold),
+        check=check_questions(run.asked),
         retrieval=_average_systems(run.systems, with_gold),
         follow_ups=_average_systems(run.systems, [one for one in with_gold if one.question.follow]),
         context_dependent=_average_systems(run.systems, [one for one in with_gold if one.question.context_dependent]),
         gain=_compare_systems(run.systems, with_gold),
         trust=measure_trust(run.asked),
+        answers=measure_answers([(one.question, one.answered) for one in run.asked if one.answered is not None]),
         latency=_measure_latency(run.asked),
+    )
+
+
+def check_questions(asked: Sequence[Asked]) -> Check:
+    passed = [one.passed for one in asked if one.passed is not None]
+    failures = Counter(one.failure for one in asked)
+    return Check(
+        questions=len(passed),
+        passed=sum(passed),
+        share=_share(passed),
+        missed=failures["missed"],
+        refused=failures["refused"],
+        answered=failures["answered"],
     )
 
 
@@ -187,7 +225,7 @@ def _measure_levels(asked: Sequence[Asked]) -> dict[str, tuple[int, float]]:
 
 
 def find_changes(runs: Sequence[SetRun], last: Mapping[tuple[str, str], bool]) -> Changes:
-    """`last` tells of each question of the last run whether it was found."""
+    """`last` tells of each question of the last run whether it passed."""
     now = {(run.name, one.question.id): one.passed for run in runs for one in run.asked if one.passed is not None}
     both = [key for key in now if key in last]
     return Changes(

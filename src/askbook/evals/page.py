@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from askbook.answer.calibration import name_origin
 from askbook.domain import Passage
 from askbook.evals.figures import Changes, Figures, SetFigures
 from askbook.evals.measures import Retrieval
 from askbook.evals.plots import draw_bars, draw_reliability, draw_risk
-from askbook.evals.run import ASKBOOK, Asked, SetRun
+from askbook.evals.run import ASKBOOK, Asked, Failure, SetRun
 
 WORST, NEAREST, SNIPPET = 15, 3, 260
 CPU_BAR_MS = 60.0
+FAILURES: Mapping[Failure, str] = {
+    "missed": "No expected page among the first five passages",
+    "refused": "Refused, though the book answers",
+    "answered": "Answered, though the book does not say",
+}
 
 STYLE = """
 :root { --ink: #1c2024; --soft: #60676e; --paper: #fff; --card: #f6f7f8; --rule: #dfe3e6;
-  --c0: #1f6feb; --c1: #b0b7be; --c2: #d9a441; --c3: #5fa777; --bad: #b3261e; color-scheme: light dark; }
+  --c0: #1f6feb; --c1: #b0b7be; --c2: #d9a441; --c3: #5fa777; --c4: #a06fc4; --bad: #b3261e; color-scheme: light dark; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #9aa3ab; --paper: #14171a; --card: #1d2125;
-  --rule: #343a40; --c0: #589bff; --c1: #6b747c; --c2: #d0a04c; --c3: #6fbf8a; --bad: #ff8a80; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 68rem; margin: 0 auto; padding: 1.5rem; }
+  --rule: #343a40; --c0: #589bff; --c1: #6b747c; --c2: #d0a04c; --c3: #6fbf8a; --c4: #b98fd8; --bad: #ff8a80; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 68rem; margin: 0 auto; padding: 1.5rem; overflow-wrap: break-word; }
 h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--rule); padding-bottom: .3rem; }
-p.note, .soft, td.soft { color: var(--soft); } .scroll { overflow-x: auto; } .plots { display: flex; flex-wrap: wrap; gap: 1.5rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; } th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); }
-th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700; } .bad { color: var(--bad); }
-svg { width: 100%; height: auto; display: block; } figure { margin: 0; min-width: 16rem; } svg text { font-size: 11px; fill: var(--soft); }
+p.note, .soft, td.soft { color: var(--soft); } .scroll { overflow-x: auto; margin: .8rem 0; } .plots { display: flex; flex-wrap: wrap; gap: 1.5rem 2.5rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; } th, td { padding: .25rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
+th { white-space: normal; vertical-align: bottom; min-width: 2.6rem; }
+th.text, td.text { text-align: left; } td.best { font-weight: 700; } .bad { color: var(--bad); }
+svg { width: 100%; height: auto; display: block; overflow: visible; } figure { margin: 0; width: 17rem; } figcaption { margin-top: .3rem; } svg text { font-size: 11px; fill: var(--soft); }
 .grid { stroke: var(--rule); } .mark { stroke: var(--soft); stroke-dasharray: 4 4; } .frame { fill: none; stroke: var(--rule); }
-.line { fill: none; stroke: var(--c0); stroke-width: 2; } .dot { fill: var(--c0); fill-opacity: .75; }
-rect.c0 { fill: var(--c0); } rect.c1 { fill: var(--c1); } rect.c2 { fill: var(--c2); } rect.c3 { fill: var(--c3); }
-.legend { margin: .5rem 0; } .key { margin-right: 1rem; } .key::before { content: ""; display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px; }
-.key.c0::before { background: var(--c0); } .key.c1::before { background: var(--c1); } .key.c2::before { background: var(--c2); } .key.c3::before { background: var(--c3); }
+.line { fill: none; stroke: var(--c0); stroke-width: 2; } .thread { fill: none; stroke: var(--c0); stroke-opacity: .35; } .dot { fill: var(--c0); fill-opacity: .75; }
+rect.c0 { fill: var(--c0); } rect.c1 { fill: var(--c1); } rect.c2 { fill: var(--c2); } rect.c3 { fill: var(--c3); } rect.c4 { fill: var(--c4); }
+.legend { margin: .5rem 0; } .key { display: inline-block; margin-right: 1rem; } .key::before { content: ""; display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px; }
+.key.c0::before { background: var(--c0); } .key.c1::before { background: var(--c1); } .key.c2::before { background: var(--c2); } .key.c3::before { background: var(--c3); } .key.c4::before { background: var(--c4); }
 details { background: var(--card); border-radius: 6px; padding: .5rem .9rem; margin: .5rem 0; } summary { cursor: pointer; } blockquote { margin: .2rem 0 .7rem; padding-left: .8rem; border-left: 3px solid var(--rule); white-space: pre-wrap; overflow-wrap: anywhere; }
 code { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { body { padding: 1rem; } table { font-size: 13px; } th, td { padding: .2rem .35rem; } h1 { font-size: 1.6rem; } }
 """
 
 
@@ -77,61 +86,102 @@ def _overview(figures: Figures) -> str:
     return "".join(
         [
             "<h2>Set by set</h2>",
+            _checks(figures),
             _retrieval_table(found),
             "<h3>nDCG@10</h3>",
             draw_bars({name: {system: one.ndcg10 for system, one in by.items()} for name, by in found.items()}),
             "<h3>One search, in milliseconds</h3>",
-            draw_bars(times, top=max(CPU_BAR_MS, slowest * 1.05), mark=CPU_BAR_MS),
+            draw_bars(times, top=max(CPU_BAR_MS, math.ceil(slowest / 20) * 20), mark=CPU_BAR_MS),
             f'<p class="note">From the words to the ranked passages, embedding included; the dashed line is the '
             f"{CPU_BAR_MS:.0f} ms of CPU that p95 should stay below.</p>",
         ]
     )
 
 
+def _checks(figures: Figures) -> str:
+    checks = {one.name: one.check for one in figures.sets if one.check.questions}
+    rows = [
+        (name, _Best(_share(one.share)), f"{one.passed} of {one.questions}", f"{one.missed}", f"{one.refused}", f"{one.answered}")
+        for name, one in checks.items()
+    ]  # fmt: skip
+    heads = ("set", "passed", "", "missed", "refused", "answered")
+    note = (
+        '<p class="note">A question passes when an expected page is among the first five passages and it is not '
+        "refused; one that is not in the book, when it is refused. The others were missed, refused though the book answers, "
+        "or answered though it does not.</p>"
+    )
+    return _table(heads, rows) + note if rows else ""
+
+
 def _retrieval_table(found: Mapping[str, Mapping[str, Retrieval]]) -> str:
-    rows = []
+    rows: list[Sequence[str]] = []
     for name, by_system in found.items():
         best = max(one.ndcg10 for one in by_system.values())
         for system, one in by_system.items():
-            figures = "".join(f"<td>{value:.3f}</td>" for value in (one.hit1, one.hit5, one.mrr10))
-            kind = ' class="best"' if one.ndcg10 == best else ""
-            first = escape(name) if system == ASKBOOK else ""
-            rows.append(f"<tr><td>{first}</td><td>{escape(system)}</td><td>{one.n}</td>{figures}<td{kind}>{one.ndcg10:.3f}</td></tr>")  # fmt: skip
-    return _table(("set", "system", "n", "hit@1", "hit@5", "MRR@10", "nDCG@10"), rows)
+            figures = [f"{value:.3f}" for value in (one.hit1, one.hit5, one.mrr10)]
+            ndcg = _Best(f"{one.ndcg10:.3f}") if one.ndcg10 == best else f"{one.ndcg10:.3f}"
+            rows.append((name if system == ASKBOOK else "", system, str(one.n), *figures, ndcg))
+    return _table(("set", "system", "n", "hit@1", "hit@5", "MRR@10", "nDCG@10"), rows, texts=2)
 
 
-def _table(heads: Sequence[str], rows: Iterable[str]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+class _Best(str):
+    """A figure to look at first."""
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
+    """The first columns are `texts`, the others numbers."""
+    head, *body = (
+        "".join(_cell(tag, cell, at < texts) for at, cell in enumerate(cells))
+        for tag, cells in (("th", heads), *(("td", cells) for cells in rows))
+    )
+    return f'<div class="scroll"><table><tr>{head}</tr>{"".join(f"<tr>{row}</tr>" for row in body)}</table></div>'
+
+
+def _cell(tag: str, cell: str, is_text: bool) -> str:
+    kind = "text" if is_text else "best" if isinstance(cell, _Best) else "number"
+    return f'<{tag} class="{kind}">{escape(cell)}</{tag}>'
 
 
 # --- one set --------------------------------------------------------------------------------------
 
 
 def _set_section(figures: SetFigures, run: SetRun) -> str:
-    gold = [one for one in run.asked if one.question.has_gold]
-    missed = [one for one in gold if one.score().hit5 == 0]
-    refused = [one for one in gold if one.refused and one.score().hit5 == 1]
-    invented = [one for one in run.asked if one.question.answerable is False and not one.refused]
+    notice = f'<p class="bad">{escape(figures.notice)}</p>' if figures.notice else ""
     return "".join(
         [
             f"<h2>{escape(figures.name)}</h2>",
             f'<p class="soft">{figures.files} files, {figures.chunks} chunks, {figures.questions} questions, of which '
-            f"{figures.answerable} have an expected page. Embedder: {escape(figures.embedder)}.</p>",
+            f"{figures.answerable} have an expected page. Embedder: {escape(figures.embedder)}. "
+            f"Calibration: {escape(name_origin(run.chosen.calibration))}.</p>{notice}",
             _gains(figures),
             _follow_ups(figures),
+            _answers(figures),
             _trust(figures),
-            _questions("Not among the first five, the surest first", missed),
-            _questions("Found, but refused", refused),
-            _questions("Not in the book, and not refused, the surest first", invented),
+            *(_questions(title, [one for one in run.asked if one.failure == why]) for why, title in FAILURES.items()),
         ]
     )
 
 
+def _answers(figures: SetFigures) -> str:
+    """What readers are told, beside what the set knows."""
+    answers = figures.answers
+    if answers is None:
+        return ""
+    rows = [
+        (f"holds the known answer, {form}", str(n), _share(share)) for form, (n, share) in answers.contained.items()
+    ]
+    rows += [
+        ("first citation on a gold page", str(answers.answered), _share(answers.first_citation)),
+        ("citations verbatim in their file", str(answers.citations), _share(answers.verbatim)),
+        ("refused falsely", "", _share(answers.false_refusals)),
+        *((f"refused, {kind}", "", _share(share)) for kind, share in answers.refused.items()),
+    ]
+    return f"<h3>Answers</h3>{_table(('', 'n', 'share'), rows)}"
+
+
 def _gains(figures: SetFigures) -> str:
     rows = [
-        f"<tr><td>{escape(system)}</td><td>{gain.mean:+.3f}</td><td>{gain.low:+.3f} to {gain.high:+.3f}</td></tr>"
-        for system, gain in figures.gain.items()
+        (system, f"{gain.mean:+.3f}", f"{gain.low:+.3f} to {gain.high:+.3f}") for system, gain in figures.gain.items()
     ]
     return _table(("nDCG@10, askbook less", "mean", "95 % of resamplings"), rows) if rows else ""
 
@@ -148,11 +198,8 @@ def _follow_ups(figures: SetFigures) -> str:
 
 def _trust(figures: SetFigures) -> str:
     trust = figures.trust
-    rows = [
-        f"<tr><td>{escape(kind)}</td><td>{auc:.3f}</td><td>{f'{trust.refused[kind]:.3f}' if kind in trust.refused else ''}</td></tr>"
-        for kind, auc in trust.auc.items()
-    ]
-    error = f"{trust.calibration_error:.3f}" if trust.calibration_error is not None else "–"
+    refused = {"all": trust.refusal.recall if trust.refusal else None, **trust.refused}
+    rows = [(kind, f"{auc:.3f}", _share(refused.get(kind))) for kind, auc in trust.auc.items()]
     return "".join(
         [
             "<h3>Confidence</h3>",
@@ -160,8 +207,10 @@ def _trust(figures: SetFigures) -> str:
             _gate(figures),
             _levels(figures),
             '<div class="plots">',
-            f"<figure>{draw_reliability(trust.bins)}<figcaption>Reliability; expected calibration error {error}.</figcaption></figure>",
-            f"<figure>{draw_risk(trust.risk)}<figcaption>Risk and coverage: the share of wrong answers among the surest.</figcaption></figure>",
+            f"<figure>{draw_reliability(trust.bins)}<figcaption>Reliability; expected calibration error "
+            f"{_share(trust.calibration_error)}. A larger dot is more answers.</figcaption></figure>",
+            f"<figure>{draw_risk(trust.risk)}<figcaption>Risk and coverage: the share of wrong answers among the "
+            "surest.</figcaption></figure>",
             "</div>",
         ]
     )
@@ -172,18 +221,12 @@ def _gate(figures: SetFigures) -> str:
     trust = figures.trust
     kinds = {"answerable, falsely": (trust.false_refusals, trust.raw_false_refusals)}
     kinds |= {kind: (share, trust.raw_refused.get(kind)) for kind, share in trust.own_refused.items()}
-    rows = [
-        f"<tr><td>{escape(kind)}</td><td>{_share(ours)}</td><td>{_share(raw)}</td></tr>"
-        for kind, (ours, raw) in kinds.items()
-    ]
+    rows = [(kind, _share(ours), _share(raw)) for kind, (ours, raw) in kinds.items()]
     return _table(("refused", "askbook", "raw cosines"), rows)
 
 
 def _levels(figures: SetFigures) -> str:
-    rows = [
-        f"<tr><td>{escape(level)}</td><td>{count}</td><td>{_share(right)}</td></tr>"
-        for level, (count, right) in figures.trust.levels.items()
-    ]
+    rows = [(level, str(count), _share(right)) for level, (count, right) in figures.trust.levels.items()]
     return _table(("level", "answers", "right"), rows) if rows else ""
 
 
@@ -195,7 +238,8 @@ def _questions(title: str, asked: Sequence[Asked]) -> str:
     if not asked:
         return ""
     surest = sorted(asked, key=lambda one: -one.confidence)[:WORST]
-    return f"<h3>{title} ({len(surest)} of {len(asked)})</h3>{''.join(map(_question, surest))}"
+    of = f"{len(asked)}" if len(surest) == len(asked) else f"the surest {len(surest)} of {len(asked)}"
+    return f"<h3>{title} ({of})</h3>{''.join(map(_question, surest))}"
 
 
 def _question(asked: Asked) -> str:

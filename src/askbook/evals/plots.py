@@ -7,25 +7,30 @@ from html import escape
 
 from askbook.evals.measures import Bin, RiskPoint
 
-BAR_WIDTH, GROUP_GAP, BAR_HEIGHT, LEFT, TOP, BOTTOM = 18, 46, 180, 40, 14, 40
+BAR_WIDTH, GROUP_GAP, BAR_HEIGHT, LEFT, TOP, BOTTOM = 18, 46, 180, 40, 16, 32
+PITCH_MIN = 130
+"""A group's name needs as much."""
 SQUARE = 220
 
 
 def draw_bars(groups: Mapping[str, Mapping[str, float]], top: float = 1.0, mark: float | None = None) -> str:
-    """For each group its bars side by side, in the order of the first group's names; `mark` draws a line across."""
-    series = list(next(iter(groups.values()), {}))
-    pitch = len(series) * BAR_WIDTH + GROUP_GAP
+    """For each group its bars side by side, the same name in the same colour; `mark` draws a line across."""
+    series = list(dict.fromkeys(name for values in groups.values() for name in values))
+    pitch = max(len(series) * BAR_WIDTH + GROUP_GAP, PITCH_MIN)
     width = LEFT + max(1, len(groups)) * pitch
     parts = [_scale_lines(width, top)]
     for at, (group, values) in enumerate(groups.items()):
-        left = LEFT + at * pitch + GROUP_GAP / 2
-        parts += [_bar(left, series.index(name), name, value, top) for name, value in values.items()]
-        middle = left + len(series) * BAR_WIDTH / 2
+        middle = LEFT + (at + 0.5) * pitch
+        left = middle - len(values) * BAR_WIDTH / 2
+        for place, (name, value) in enumerate(values.items()):
+            parts.append(_bar(left + place * BAR_WIDTH, series.index(name), name, value, top))
         parts.append(_label(middle, TOP + BAR_HEIGHT + 16, group, "middle"))
     if mark is not None and mark <= top:
         parts.append(_line(LEFT, _height(mark, top), width, _height(mark, top), "mark"))
     legend = "".join(f'<span class="key c{at}">{escape(name)}</span>' for at, name in enumerate(series))
-    return f'<p class="legend">{legend}</p>{_svg(width, TOP + BAR_HEIGHT + BOTTOM, parts)}'
+    # Many groups scroll on a small screen: shrunk to fit it, nobody could read their names.
+    svg = _svg(width, TOP + BAR_HEIGHT + BOTTOM, parts, least=width * 0.8)
+    return f'<p class="legend">{legend}</p><div class="scroll">{svg}</div>'
 
 
 def draw_reliability(bins: Sequence[Bin]) -> str:
@@ -36,21 +41,21 @@ def draw_reliability(bins: Sequence[Bin]) -> str:
         f'class="dot"><title>{one.count} answers: confidence {one.confidence:.2f}, right {one.right:.2f}</title></circle>'
         for one in bins
     ]
-    line = _path([(one.confidence, one.right) for one in bins])
+    line = _path([(one.confidence, one.right) for one in bins], "thread")
     diagonal = _line(_across(0), _up(0), _across(1), _up(1), "mark")
     return _square([diagonal, line, *dots], "confidence", "share right")
 
 
 def draw_risk(points: Sequence[RiskPoint]) -> str:
     """From left to right more questions are answered, the surest first; the line tells how many of them are wrong."""
-    return _square([_path([(point.coverage, point.risk) for point in points])], "coverage", "risk")
+    return _square([_path([(point.coverage, point.risk) for point in points], "line")], "coverage", "risk")
 
 
 # --- pieces ---------------------------------------------------------------------------------------
 
 
-def _svg(width: float, height: float, parts: Sequence[str]) -> str:
-    size = f'viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{width:.0f}px"'
+def _svg(width: float, height: float, parts: Sequence[str], least: float = 0.0) -> str:
+    size = f'viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{width:.0f}px; min-width:{least:.0f}px"'
     return f'<svg {size} role="img">{"".join(parts)}</svg>'
 
 
@@ -66,7 +71,7 @@ def _square(parts: Sequence[str], across: str, up: str) -> str:
     frame = f'<rect x="{LEFT}" y="{TOP}" width="{SQUARE}" height="{SQUARE}" class="frame"/>'
     names = [
         _label(_across(0.5), TOP + SQUARE + 30, across, "middle"),
-        _label(LEFT + 6, TOP + 14, up, "start"),
+        _label(LEFT, TOP - 5, up, "start"),
     ]
     return _svg(LEFT + SQUARE + 12, TOP + SQUARE + BOTTOM, [frame, *ticks, *names, *parts])
 
@@ -79,16 +84,16 @@ def _scale_lines(width: float, top: float) -> str:
     )
 
 
-def _bar(left: float, at: int, name: str, value: float, top: float) -> str:
+def _bar(left: float, colour: int, name: str, value: float, top: float) -> str:
     y = _height(min(max(value, 0.0), top), top)
     return (
-        f'<rect x="{left + at * BAR_WIDTH:.1f}" y="{y:.1f}" width="{BAR_WIDTH - 3}" '
-        f'height="{TOP + BAR_HEIGHT - y:.1f}" class="c{at}"><title>{escape(name)}: {value:.3f}</title></rect>'
+        f'<rect x="{left:.1f}" y="{y:.1f}" width="{BAR_WIDTH - 3}" '
+        f'height="{TOP + BAR_HEIGHT - y:.1f}" class="c{colour}"><title>{escape(name)}: {value:.3f}</title></rect>'
     )
 
 
-def _path(places: Sequence[tuple[float, float]]) -> str:
-    return f'<polyline class="line" points="{" ".join(f"{_across(x):.1f},{_up(y):.1f}" for x, y in places)}"/>'
+def _path(places: Sequence[tuple[float, float]], kind: str) -> str:
+    return f'<polyline class="{kind}" points="{" ".join(f"{_across(x):.1f},{_up(y):.1f}" for x, y in places)}"/>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:

@@ -31,7 +31,7 @@ def to_json(figures: Figures) -> str:
 
 
 def load_last_run(folder: Path) -> dict[tuple[str, str], bool]:
-    """Of each question of the run that was written here last: was its page found? Empty where there was none."""
+    """Of each question of the run that was written here last: did it pass? Empty where there was none."""
     try:
         rows = [json.loads(line) for line in (folder / RUN).read_text(encoding="utf-8").split("\n") if line]
         return {(row["set"], row["id"]): row["passed"] for row in rows if row["passed"] is not None}
@@ -40,7 +40,7 @@ def load_last_run(folder: Path) -> dict[tuple[str, str], bool]:
 
 
 def write_junit(path: Path, runs: Sequence[SetRun]) -> None:
-    """One test case for each question: it fails when no expected lesson is among the first five."""
+    """One test case for each question: it fails where the question did not pass, and says why."""
     root = ElementTree.Element("testsuites", name="askbook eval")
     for run in runs:
         cases = [_to_case(run.name, one) for one in run.asked]
@@ -71,15 +71,19 @@ def _to_case(suite: str, asked: Asked) -> ElementTree.Element:
 
 
 def _name_failure(asked: Asked) -> str:
-    if asked.question.answerable is False:
-        return f"answered ({asked.level}), though the book does not say"
     expected = ", ".join(sorted(asked.question.gold))
-    return f"refused, though {expected} says it" if asked.refused else f"not among the first five: {expected}"
+    match asked.failure:
+        case "answered":
+            return f"answered ({asked.level}), though the book does not say"
+        case "refused":
+            return f"refused, though {expected} says it"
+        case _:
+            return f"not among the first five passages: {expected}"
 
 
 def _explain(asked: Asked) -> str:
     lines = [asked.question.question, *filter(None, [asked.question.note]), "found instead:"]
-    return "\n".join([*lines, *(f"  {rank}. {page}" for rank, page in enumerate(asked.rankings[ASKBOOK][:5], start=1))])
+    return "\n".join([*lines, *(f"  {one.rank}. {' › '.join(one.chunk.heading_path)}" for one in asked.passages)])
 
 
 def _to_rows(runs: Sequence[SetRun]) -> Iterator[dict[str, object]]:
@@ -93,6 +97,8 @@ def _to_rows(runs: Sequence[SetRun]) -> Iterator[dict[str, object]]:
                 "level": asked.level,
                 "refused": asked.refused,
                 "passed": asked.passed,
+                "answer": asked.answered.text if asked.answered else None,
+                "cited": asked.answered.cited if asked.answered else (),
                 "passages": [_to_row(passage) for passage in asked.passages],
             }
 

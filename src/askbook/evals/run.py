@@ -6,26 +6,30 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from askbook.answer.confidence import JUDGED, measure, relevance_of
+from askbook.answer.calibration import Chosen
+from askbook.answer.confidence import JUDGED, measure
 from askbook.answer.followups import Turn, search_thread, to_cited
 from askbook.domain import LIMIT_MAX, ConfidenceLevel, Filters, Passage, SearchMode, SearchOutcome
 from askbook.errors import JobFailed
+from askbook.evals.answers import Answered, answer_question
 from askbook.evals.measures import Retrieval, fuse_ranks, score_ranking
 from askbook.evals.sets import EvalQuestion, EvalSet
+from askbook.index.ranking import Relevance
 from askbook.ingest.worker import Watcher, watch_nothing
 from askbook.settings import Settings
 from askbook.wiring import Askbook
 
 ASKBOOK, ALONE, BM25, MINILM, RRF = "askbook", "last alone", "BM25", "MiniLM", "RRF"
 SYSTEMS = (ASKBOOK, ALONE, BM25, MINILM, RRF)
-PASSAGES_KEPT = JUDGED
 CITED = 3
 WARM_UP = "a question to load what is loaded late"
 
 Ask = Callable[[EvalQuestion], Awaitable[SearchOutcome]]
 """How the system that is measured answers; the baselines always get the last question alone."""
 Tick = Callable[[int, int], None]
+Failure = Literal["missed", "refused", "answered"]
 
 
 def tick_nothing(_done: int, _total: int) -> None:
@@ -48,12 +52,17 @@ class Asked:
     rankings: Mapping[str, tuple[str, ...]]
     """System → pages, best first."""
     passages: tuple[Passage, ...]
+    """The five that a reader is shown and that the confidence is of, and …"""
+    shown: tuple[str, ...]
+    """… their pages."""
     confidence: float
     level: ConfidenceLevel
     raw_level: ConfidenceLevel
     """What the seed's rule makes of the raw cosines."""
     timing: Timing | None
     """None where the same words were asked before: their vector was at hand."""
+    answered: Answered | None = None
+    """None for a turn of a conversation, and where no answers were asked for."""
 
     def score(self, system: str = ASKBOOK) -> Retrieval:
         return score_ranking(self.rankings[system], self.question.gold)
@@ -65,14 +74,27 @@ class Asked:
 
     @property
     def refused(self) -> bool:
-        return self.level == "insufficient"
+        return self.answered.refused if self.answered else self.level == "insufficient"
 
     @property
     def passed(self) -> bool | None:
-        """Answered, with an expected page among the first five; or refused, where the book does not say."""
+        """Answered, with an expected page among the five passages; or refused, where the book does not say.
+
+        None where nobody has judged it.
+        """
         if self.question.answerable is False:
             return self.refused
-        return (self.score().hit5 == 1 and not self.refused) if self.question.has_gold else None
+        found = not self.question.gold.isdisjoint(self.shown)
+        return (found and not self.refused) if self.question.has_gold else None
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it did not pass."""
+        if self.passed is not False:
+            return None
+        if self.question.answerable is False:
+            return "answered"
+        return "refused" if self.refused else "missed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +103,8 @@ class SetRun:
     embedder: str
     files: int
     chunks: int
+    chosen: Chosen
+    """The calibration in force."""
     asked: tuple[Asked, ...]
 
     @property
@@ -119,24 +143,26 @@ async def ask_set(
     book_id: str,
     tick: Tick = tick_nothing,
     ask: Ask | None = None,
+    answers: bool = True,
 ) -> SetRun:
     """Ask a book that is ingested already."""
     record = await askbook.ledger.load_book(book_id)
     filters = Filters(book_id=book_id)
     await askbook.searcher.search(WARM_UP, filters)
     threads = any(question.history for question in eval_set.questions)
-    asker = _Asker(askbook, filters, eval_set.pages, ask or await _ask_in_thread(askbook, filters), threads)
+    chosen = await askbook.calibrations.choose(book_id)
+    ask = ask or _ask_in_thread(askbook, filters, chosen.calibration.relevance)
+    asker = _Asker(askbook, filters, eval_set.pages, ask, threads, answers and not threads)
     asked: list[Asked] = []
     for question in eval_set.questions:
         asked.append(await asker.ask_all(question))
         tick(len(asked), len(eval_set.questions))
     embedder = askbook.embedder.name if askbook.embedder else "none"
-    return SetRun(eval_set.name, embedder, record.total_files, record.total_chunks, tuple(asked))
+    return SetRun(eval_set.name, embedder, record.total_files, record.total_chunks, chosen, tuple(asked))
 
 
-async def _ask_in_thread(askbook: Askbook, filters: Filters) -> Ask:
+def _ask_in_thread(askbook: Askbook, filters: Filters, relevance: Relevance) -> Ask:
     """As a reader would: with the questions asked before, each citing the best passages that it found."""
-    relevance = (await askbook.calibrations.choose(filters.book_id)).calibration.relevance
     found: dict[tuple[str, ...], SearchOutcome] = {}
 
     async def ask_last(questions: tuple[str, ...]) -> SearchOutcome:
@@ -158,8 +184,11 @@ async def _ask_in_thread(askbook: Askbook, filters: Filters) -> Ask:
 
 
 class _Asker:
-    def __init__(self, askbook: Askbook, filters: Filters, pages: Mapping[str, str], ask: Ask, threads: bool) -> None:
+    def __init__(
+        self, askbook: Askbook, filters: Filters, pages: Mapping[str, str], ask: Ask, threads: bool, answers: bool
+    ) -> None:
         self._askbook = askbook
+        self._answers = answers
         self._modes = _choose_modes(threads, askbook.embedder is not None)
         self._filters = filters
         self._pages = pages
@@ -174,12 +203,24 @@ class _Asker:
         rankings |= {system: self._to_pages(passages) for system, passages in found.items()}
         if MINILM in found:
             rankings[RRF] = self._to_pages(_fuse([found[BM25], found[MINILM]]))
-        best = outcome.passages[:PASSAGES_KEPT]
-        ours = measure([relevance_of(one) for one in best], [])
+        # A search for more would show the same five first: the limit only cuts.
+        best = outcome.passages[:JUDGED]
+        ours = measure([one.rating for one in best], [])
         raw = measure([max(one.similarity or 0.0, 0.0) for one in best], [])
         return Asked(
-            question, rankings, best, ours.average_similarity, ours.confidence_level, raw.confidence_level, timing
+            question=question,
+            rankings=rankings,
+            passages=best,
+            shown=self._to_pages(best),
+            confidence=ours.average_similarity,
+            level=ours.confidence_level,
+            raw_level=raw.confidence_level,
+            timing=timing,
+            answered=await self._answer(question) if self._answers else None,
         )
+
+    async def _answer(self, question: EvalQuestion) -> Answered:
+        return await answer_question(self._askbook, question, self._filters.book_id, self._pages)
 
     async def _ask_timed(self, question: EvalQuestion) -> tuple[SearchOutcome, Timing | None]:
         wall, cpu = time.perf_counter(), time.process_time()

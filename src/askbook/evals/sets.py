@@ -19,8 +19,8 @@ from askbook.errors import InputError
 from askbook.index.search import check_query
 
 QUERIES, CONVERSATIONS, CORPUS, MARKDOWN = "queries.jsonl", "conversations.jsonl", "corpus.jsonl", "md"
-QUESTION_KEYS = ("question", "lesson", "not_in_book", "id", "note", "history")
-NOT_IN_BOOK = "not_in_book"
+NOT_IN_BOOK, KIND = "not_in_book", "kind"
+QUESTION_KEYS = ("question", "lesson", NOT_IN_BOOK, KIND, "id", "note", "history")
 
 Json = Mapping[str, object]
 
@@ -38,6 +38,8 @@ class EvalQuestion:
     answerable: bool | None = True
     neg_type: str | None = None
     """Why there is no answer: another book's question, a removed chapter, a near miss …"""
+    form: str | None = None
+    """How the set asks it: to fill in, to choose …"""
     follow: bool = False
     context_dependent: bool = False
     note: str = ""
@@ -104,6 +106,7 @@ def _to_question(place: str, row: Json, name: str, history: tuple[str, ...], fol
         answers=_texts(place, row, "answers"),
         answerable=answerable if isinstance(answerable, bool) else None,
         neg_type=str(neg_type) if neg_type else None,
+        form=str(row["kind"]) if row.get("kind") else None,
         follow=follow,
         context_dependent=row.get("context_dependent") is True,
     )
@@ -181,12 +184,19 @@ def _read_entry(place: str, entry: object) -> EvalQuestion:
     if unknown := sorted(str(key) for key in entry if key not in QUESTION_KEYS):
         raise InputError(f"{place}: {unknown[0]!r} is not known", f"The keys are {', '.join(QUESTION_KEYS)}.")
     text = _checked(place, _text(place, entry, "question"))
-    lessons, absent = _texts(place, entry, "lesson"), entry.get(NOT_IN_BOOK)
-    if bool(lessons) == bool(absent):
+    lessons, absent = _texts(place, entry, "lesson"), entry.get(NOT_IN_BOOK, False)
+    if not isinstance(absent, bool):
+        raise InputError(
+            f"{place}: `{NOT_IN_BOOK}` is true or false, not {absent!r}",
+            f"`{KIND}:` tells kinds of such questions apart.",
+        )
+    if bool(lessons) == absent:
         raise InputError(
             f"{place}: say which lesson answers it, or `{NOT_IN_BOOK}: true`",
             "`lesson:` takes the path of a lesson in the book, or a list of paths.",
         )
+    if KIND in entry and not absent:
+        raise InputError(f"{place}: `{KIND}` is for a question with `{NOT_IN_BOOK}: true`")
     history = tuple(_checked(f"{place}, history", earlier) for earlier in _texts(place, entry, "history"))
     return EvalQuestion(
         # Without an id the question itself is one: it stays the same when others are added before it.
@@ -195,7 +205,7 @@ def _read_entry(place: str, entry: object) -> EvalQuestion:
         history=history,
         gold=frozenset(lessons),
         answerable=bool(lessons),
-        neg_type=None if lessons else absent if isinstance(absent, str) else NOT_IN_BOOK,
+        neg_type=None if lessons else _text(place, {KIND: NOT_IN_BOOK, **entry}, KIND),
         follow=bool(history),
         note=str(entry.get("note") or ""),
     )

@@ -27,6 +27,11 @@ class Coverage:
 NOTHING = Coverage(0.0, 0.0, 0.0)
 
 
+def split_sentences(text: str) -> list[str]:
+    """Roughly: at every stop and every line's end."""
+    return _SENTENCE_END.split(text)
+
+
 def cover(chunk: Chunk, rarities: Rarities) -> Coverage:
     total = sum(rarities.values())
     if not total:
@@ -36,7 +41,7 @@ def cover(chunk: Chunk, rarities: Rarities) -> Coverage:
         return min(sum(rarities[term] for term in terms) / total, 1.0)
 
     headings = find_terms(" ".join(chunk.heading_path), rarities)
-    found = (find_terms(sentence, rarities) for sentence in _SENTENCE_END.split(chunk.text))
+    found = (find_terms(sentence, rarities) for sentence in split_sentences(chunk.text))
     sentences = [headings | terms for terms in found if terms]
     return Coverage(
         share(headings), max(map(share, sentences), default=share(headings)), share(headings.union(*sentences))

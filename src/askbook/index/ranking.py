@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from askbook.domain import Chunk, Passage, Signals
+from askbook.domain import LIMIT_MAX, Chunk, Passage, SearchOutcome, Signals
 from askbook.index.coverage import NOTHING, Coverage, Rarities, cover
 
 MEANING, KEYWORDS, SENTENCE, HEADINGS = 0.5, 0.3, 0.1, 0.1
 READ: Final = 30
 """How many of the best candidates are read sentence by sentence."""
 FIRST: Final = 5
+CHUNKS_PER_JUDGED: Final = 20
+"""In a small book few passages can be about one question: of forty chunks the two best tell whether it is in there."""
+RERANKED: Final = LIMIT_MAX
+"""How many of the best are reranked: as many as can be shown, so that no list is ordered by two rules."""
 
 Relevance = Callable[[Signals, Passage], float]
 
@@ -44,7 +48,7 @@ class Found:
 
 
 def rank(
-    candidates: Sequence[Found], words: Words, plain: bool, threshold: float, relevance: Relevance | None
+    candidates: Sequence[Found], words: Words, plain: bool, relevance: Relevance | None
 ) -> tuple[list[Passage], Signals]:
     """`plain`: one side alone was asked for, and its own score decides."""
     # Of a book whose vectors are still to come, or without an embedder, only the words are known.
@@ -57,16 +61,34 @@ def rank(
     passages = list(_drop_doubles(passages))
     signals = _to_signals(passages, words)
     # A calibration is made for the scores of both sides together; one side alone shows its own.
-    return rate(passages, signals, threshold, None if plain else relevance), signals
+    return rate(passages, signals, None if plain else relevance), signals
 
 
-def rate(passages: Sequence[Passage], signals: Signals, threshold: float, relevance: Relevance | None) -> list[Passage]:
-    """Each passage with its relevance, in that order, without those below the threshold, ranked from 1."""
-    if relevance is not None:
-        rated = [replace(one, relevance=relevance(signals, one)) for one in passages]
-        passages = sorted(rated, key=lambda one: -(one.relevance or 0.0))
-    kept = [one for one in passages if (one.score if one.relevance is None else one.relevance) >= threshold]
-    return [replace(one, rank=place) for place, one in enumerate(kept, start=1)]
+def rate(passages: list[Passage], signals: Signals, relevance: Relevance | None) -> list[Passage]:
+    """Each passage with its relevance, in that order."""
+    if relevance is None:
+        return passages
+    rated = [replace(one, relevance=relevance(signals, one)) for one in passages]
+    return sorted(rated, key=lambda one: -(one.relevance or 0.0))
+
+
+def reorder(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passage]:
+    """The first of them, as many as have a score, by that score; in a tie they stay as they were."""
+    first, rest = passages[: len(scores)], passages[len(scores) :]
+    chosen = sorted(zip(first, scores, strict=True), key=lambda pair: -pair[1])
+    # What a relevance means was measured by place, so it stays with the place; who stands there is the reranker's.
+    moved = [
+        replace(one, score=place.score, relevance=place.relevance, rerank_score=score)
+        for place, (one, score) in zip(first, chosen, strict=True)
+    ]
+    return [*moved, *rest]
+
+
+def cut(outcome: SearchOutcome, limit: int, threshold: float) -> SearchOutcome:
+    """Without what lies below the threshold, no more than `limit`, ranked from 1."""
+    kept = [one for one in outcome.passages if one.rating >= threshold]
+    ranked = (replace(one, rank=place) for place, one in enumerate(kept[:limit], start=1))
+    return replace(outcome, passages=tuple(ranked), total_found=len(kept))
 
 
 def average_score(ranked: Sequence[Passage]) -> float:
@@ -123,7 +145,8 @@ def _to_signals(ranked: Sequence[Passage], words: Words) -> Signals:
     first = ranked[:FIRST]
     if not first:
         return Signals(unknown_words=words.unknown, chunks=words.chunks)
-    similarities = [one.similarity for one in first if one.similarity is not None]
+    judged = first[: max(1, words.chunks // CHUNKS_PER_JUDGED)]
+    similarities = [one.similarity for one in judged if one.similarity is not None]
     lesson = first[0].chunk.source_file
     other = next((one.score for one in ranked if one.chunk.source_file != lesson), 0.0)
     return Signals(

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
 
 from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchMode, SearchOutcome
-from askbook.errors import InputError
+from askbook.errors import DeadlinePassed, InputError, RerankerUnavailable
+from askbook.index.coverage import Rarities
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import best_score, find_unknown_words, term_ids, weigh_query, weigh_terms
-from askbook.index.ranking import Found, Relevance, Words, rank
+from askbook.index.ranking import RERANKED, Found, Relevance, Words, cut, rank, reorder
+from askbook.index.rerankers.base import Reranker
 from askbook.index.vectors.base import Hit, Sparse, VectorIndex
 
-CANDIDATES_MIN, CANDIDATES_PER_RESULT, CANDIDATES_MAX = 50, 3, 3200
+# The same for every limit: how many passages are shown must not change which they are.
+CANDIDATES, ENOUGH, CANDIDATES_MAX = 60, LIMIT_MAX, 3840
 SEARCHES_MAX = 3
-REMEMBERED_QUERIES = 256
+REMEMBERED_QUERIES, REMEMBERED_SEARCHES = 256, 64
 NUMBER_MAX = 2**53
+
+log = logging.getLogger("askbook")
 
 
 class LiveChunks(Protocol):
@@ -45,7 +52,6 @@ class Question:
     text: str
     filters: Filters
     mode: SearchMode
-    limit: int
     vector: Vector | None
     keywords: Sparse
     words: Words
@@ -70,12 +76,66 @@ class Candidates:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds."""
+
+    embedding: float = 10.0
+    retrieval: float = 3.0
+    reranking: float = 2.0
+
+
+@contextlib.asynccontextmanager
+async def _in_time(seconds: float, what: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise DeadlinePassed(
+            f"{what} took longer than {seconds:g} s", "Try again; askbook doctor says what works."
+        ) from error
+
+
+Search = tuple[int, SearchMode, str, str]
+"""The book's revision, the mode, the question and the filters, as text."""
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Remembered(Generic[Key, Value]):
+    """The last few, the oldest forgotten first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[Key, Value] = OrderedDict()
+
+    def get(self, key: Key) -> Value | None:
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
+    def keep(self, key: Key, value: Value) -> None:
+        self._kept[key] = value
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+
 class Searcher:
-    def __init__(self, index: VectorIndex, embedder: Embedder | None, live: LiveChunks) -> None:
+    def __init__(
+        self,
+        index: VectorIndex,
+        embedder: Embedder | None,
+        live: LiveChunks,
+        reranker: Reranker | None = None,
+        deadlines: Deadlines | None = None,
+    ) -> None:
         self._index = index
         self._embedder = embedder
         self._live = live
-        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+        self._reranker = reranker
+        self._deadlines = deadlines or Deadlines()
+        self._vectors = Remembered[str, Vector](REMEMBERED_QUERIES)
+        self._searches = Remembered[Search, Candidates](REMEMBERED_SEARCHES)
 
     async def search(
         self,
@@ -86,32 +146,65 @@ class Searcher:
         threshold: float = 0.0,
         relevance: Relevance | None = None,
         hide: Callable[[Chunk], bool] | None = None,
+        rerank: bool = True,
     ) -> SearchOutcome:
-        """`relevance` rates each passage; the threshold is then compared with that, else with the ranking's score."""
+        """`relevance` rates each passage; the threshold is then compared with that, else with the ranking's score.
+
+        Only a hybrid search is reranked: one side alone was asked for in its own order.
+        """
         text = check_query(text)
         check_filters(filters)
         check_limits(limit, threshold)
         plain = mode != "hybrid"
         mode = self._possible_mode(mode)
         started = time.perf_counter()
-        vector = None if mode == "keyword" else await self._embed(text)
+        async with _in_time(self._deadlines.embedding, "embedding the question"):
+            vector = None if mode == "keyword" else await self._embed(text)
         embedded = time.perf_counter()
-        keywords, words = await self._weigh(text, filters.book_id)
-        question = Question(text, filters, mode, limit, vector, Sparse((), ()) if mode == "dense" else keywords, words)
-        candidates = await self._find_steadily(question)
+        async with _in_time(self._deadlines.retrieval, "the search"):
+            keywords, words = await self._weigh(text, filters.book_id)
+            question = Question(text, filters, mode, vector, Sparse((), ()) if mode == "dense" else keywords, words)
+            candidates, remembered = await self._find_or_remember(question)
         found = [one for one in candidates.to_found() if hide is None or not hide(one.chunk)]
-        ranked, signals = rank(found, words, plain, threshold, relevance)
+        ranked, signals = rank(found, words, plain, relevance)
         finished = time.perf_counter()
-        return SearchOutcome(
+        outcome = SearchOutcome(
             query=text,
             filters=filters,
             mode=mode,
-            passages=tuple(ranked[:limit]),
+            passages=tuple(ranked),
             total_found=len(ranked),
             embedding_ms=(embedded - started) * 1000,
             retrieval_ms=(finished - embedded) * 1000,
             signals=signals,
+            cache_hit=remembered,
         )
+        if rerank and not plain:
+            outcome = await self.rerank(outcome)
+        return cut(outcome, limit, threshold)
+
+    async def rerank(self, outcome: SearchOutcome) -> SearchOutcome:
+        """The best passages in the reranker's order; all as they were where there is none, or where it fails."""
+        if self._reranker is None or not outcome.passages:
+            return outcome
+        started = time.perf_counter()
+        texts = [one.chunk.embed_text for one in outcome.passages[:RERANKED]]
+        scores = await self._ask_reranker(self._reranker, outcome.query, texts)
+        took = (time.perf_counter() - started) * 1000
+        outcome = replace(outcome, retrieval_ms=outcome.retrieval_ms + took)
+        if scores is None:
+            return outcome
+        return replace(outcome, passages=tuple(reorder(outcome.passages, scores)), reranked=True)
+
+    async def _ask_reranker(self, reranker: Reranker, question: str, texts: list[str]) -> list[float] | None:
+        try:
+            async with asyncio.timeout(self._deadlines.reranking):
+                return await reranker.rerank(question, texts)
+        except RerankerUnavailable as error:
+            log.warning("A search was not reranked: %s", error.message)
+        except TimeoutError:
+            log.warning("A search was not reranked: %s took over %g s", reranker.name, self._deadlines.reranking)
+        return None
 
     def _possible_mode(self, mode: SearchMode) -> SearchMode:
         if self._embedder is not None:
@@ -122,14 +215,16 @@ class Searcher:
             )
         return "keyword"
 
+    async def weigh_words(self, text: str, book_id: str) -> Rarities:
+        """The question's words, and how rare each is in the book."""
+        return (await self._weigh(text, book_id))[1].rarities
+
     async def _embed(self, text: str) -> Vector:
         assert self._embedder is not None
-        if text not in self._vectors:
-            self._vectors[text] = await self._embedder.embed_query(text)
-        self._vectors.move_to_end(text)
-        vector = self._vectors[text]
-        while len(self._vectors) > REMEMBERED_QUERIES:
-            self._vectors.popitem(last=False)
+        vector = self._vectors.get(text)
+        if vector is None:
+            vector = await self._embedder.embed_query(text)
+            self._vectors.keep(text, vector)
         return vector
 
     async def _weigh(self, text: str, book_id: str) -> tuple[Sparse, Words]:
@@ -137,6 +232,19 @@ class Searcher:
         keywords = weigh_query(text, frequencies, total)
         rarities, unknown = weigh_terms(text, frequencies, total), find_unknown_words(text, frequencies)
         return keywords, Words(rarities, tuple(unknown), best_score(keywords), total)
+
+    async def _find_or_remember(self, question: Question) -> tuple[Candidates, bool]:
+        """The same search of the same state of the book need not be made twice."""
+        revision = await self._live.revision(question.filters.book_id)
+        search: Search = (revision, question.mode, question.text, repr(question.filters))
+        candidates = self._searches.get(search)
+        if candidates is not None:
+            return candidates, True
+        candidates = await self._find_steadily(question)
+        # Vectors that are still to come do not change the revision.
+        if question.mode == "keyword" or len(candidates.dense) == len(candidates.live):
+            self._searches.keep(search, candidates)
+        return candidates, False
 
     async def _find_steadily(self, question: Question) -> Candidates:
         """Search again when a lesson was swapped between the two look-ups, or its reader would miss it."""
@@ -150,13 +258,13 @@ class Searcher:
 
     async def _find_enough(self, question: Question) -> Candidates:
         """Dead points and doubles may fill the lists: ask for more until enough different chunks are live."""
-        count = max(CANDIDATES_MIN, CANDIDATES_PER_RESULT * question.limit)
+        count = CANDIDATES
         while True:
             dense, keyword = await asyncio.gather(
                 self._find_dense(question, count), self._find_keywords(question, count)
             )
             candidates = await self._keep_live(question, dense, keyword)
-            enough = candidates.count_different() >= question.limit
+            enough = candidates.count_different() >= ENOUGH
             if enough or count >= CANDIDATES_MAX or max(len(dense), len(keyword)) < count:
                 return await self._fill_missing(question, candidates)
             count *= 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -52,10 +52,9 @@ async def verify_book(book_id: str, ledger: Ledger, index: VectorIndex, embeds: 
     differences = [*_compare_files(lessons, records, unreadable)]
     terms: Counter[int] = Counter()
     live: set[str] = set()
-    for files in slices(sorted(await ledger.load_files(book_id)), FILES_AT_ONCE):
-        drafts = await ledger.load_drafts(book_id, files)
+    async for files, drafts, counts in _load_stored(ledger, book_id):
         live.update(draft.point_id for draft in drafts)
-        terms += await asyncio.to_thread(count_terms, [keyword_text(draft.chunk) for draft in drafts])
+        terms += counts
         differences += await asyncio.to_thread(_compare_chunks, files, drafts, lessons, records)
         differences += _compare_points(drafts, points, embeds)
     if points.keys() - live:
@@ -74,10 +73,9 @@ async def repair_book(verdict: Verdict, ledger: Ledger, index: VectorIndex, embe
     points = await _load_points(index, book_id)
     terms: Counter[int] = Counter()
     live: set[str] = set()
-    for files in slices(sorted(await ledger.load_files(book_id)), FILES_AT_ONCE):
-        drafts = await ledger.load_drafts(book_id, files)
+    async for _, drafts, counts in _load_stored(ledger, book_id):
         live.update(draft.point_id for draft in drafts)
-        terms += await asyncio.to_thread(count_terms, [keyword_text(draft.chunk) for draft in drafts])
+        terms += counts
     await ledger.doom_points(book_id, sorted(points.keys() - live))
     if embeds:
         await ledger.mark_embedded(sorted(point for point in live if not points.get(point, False)), embedded=False)
@@ -91,6 +89,16 @@ def _read_folder(folder: Path, book_id: str) -> tuple[dict[str, Lesson], set[str
 
 async def _load_points(index: VectorIndex, book_id: str) -> dict[str, bool]:
     return {point_id: has_vector async for point_id, has_vector in index.scroll_points(book_id)}
+
+
+async def _load_stored(
+    ledger: Ledger, book_id: str
+) -> AsyncIterator[tuple[Sequence[str], list[DraftChunk], Counter[int]]]:
+    """Some files at a time, so that no book is too large: the files, their chunks, and the words of these."""
+    for files in slices(sorted(await ledger.load_files(book_id)), FILES_AT_ONCE):
+        drafts = await ledger.load_drafts(book_id, files)
+        texts = [keyword_text(draft.chunk) for draft in drafts]
+        yield files, drafts, await asyncio.to_thread(count_terms, texts)
 
 
 def _compare_files(

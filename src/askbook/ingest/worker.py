@@ -55,6 +55,8 @@ class Worker:
     silence: timedelta = SILENCE
     """How long a running job must have been silent before it is taken over; 0 where this process owns the data alone."""
     sizes: Sizes = SIZES
+    hands_back: bool = False
+    """Whether a job that is stopped waits for the next process, or has failed until somebody ingests again."""
     owner: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}")
 
     running: dict[int, asyncio.Task[Job]] = field(default_factory=dict[int, "asyncio.Task[Job]"])
@@ -80,7 +82,7 @@ class Worker:
             await self._save(job_id, "completed", tally)
             await self.jobs.complete(job_id)
         except asyncio.CancelledError:
-            await asyncio.shield(self.jobs.fail(job_id, "stopped; ingest again, and it goes on from there"))
+            await asyncio.shield(self._leave(job_id))
             raise
         except AskbookError as error:
             await self.jobs.fail(job_id, " ".join(filter(None, (f"{error.message}.", error.hint))))
@@ -88,6 +90,12 @@ class Worker:
             await self.jobs.fail(job_id, f"unexpected {type(error).__name__}: {error}")
             raise
         return await self.jobs.load(job_id)
+
+    async def _leave(self, job_id: int) -> None:
+        if self.hands_back:
+            await self.jobs.hand_back(job_id)
+        else:
+            await self.jobs.fail(job_id, "stopped; ingest again, and it goes on from there")
 
     def _announcer(self, job: Job, watch: Watcher):
         saved_at, saved_phase = 0.0, ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,15 @@ from sqlalchemy.sql.schema import Table
 
 from askbook.errors import StorageError
 
-HEAD = "0002"
+HEAD = "0005"
 MIGRATIONS = Path(__file__).parent / "migrations"
+
+# What PostgreSQL cannot store: NUL, and half of a character.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def to_storable(text: str) -> str:
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 class Database:
@@ -93,7 +101,14 @@ def _create_engine(url: str | URL) -> AsyncEngine:
         # FULL: a lesson's old points are removed only after the commit that replaced them is on disk.
         for pragma in ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             cursor.execute(f"PRAGMA {pragma}")
+        # The words of a deleted conversation are overwritten, not left in the file.
+        cursor.execute("PRAGMA secure_delete = ON")
         cursor.close()
+
+    # Cancelled inside a statement, a connection is closed; but the statement it broke off would hold the lock on.
+    @event.listens_for(engine.sync_engine, "invalidate")
+    def _(dbapi_connection: Any, _record: object, _error: object) -> None:
+        dbapi_connection.rollback()
 
     @event.listens_for(engine.sync_engine, "begin")
     def _(connection: Connection) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import RowMapping, and_, or_, select, update
 
-from askbook.domain import IngestMode, Job, Problem
+from askbook.domain import IngestMode, Job, Problem, Scope
 from askbook.errors import NotFound
 from askbook.store.database import Database
 from askbook.store.schema import OPEN_JOB, jobs
+from askbook.store.scopes import within
 
 # A running job that was not heard of for so long has lost its process.
 SILENCE = timedelta(seconds=30)
@@ -91,18 +92,25 @@ class Jobs:
         now = datetime.now(UTC)
         await self._update(job_id, status="failed", phase="failed", completed_at=now, error_message=error_message)
 
-    async def load(self, job_id: int) -> Job:
+    async def hand_back(self, job_id: int) -> None:
+        """As if nobody had taken it: the next worker goes on with it."""
+        await self._update(job_id, status="queued", phase="queued", owner=None, started_at=None, heartbeat_at=None)
+
+    async def load(self, job_id: int, scope: Scope | None = None) -> Job:
+        """A job of a book outside of the scope is not there."""
         async with self.database.reading() as connection:
             row = (await connection.execute(select(jobs).where(jobs.c.job_id == job_id))).mappings().first()
-        if row is None:
+        if row is None or (scope is not None and not scope.holds(row["book_id"])):
             raise NotFound(f"there is no job {job_id}", "`askbook jobs` lists them.")
         return _to_job(row)
 
-    async def load_all(self, book_id: str | None = None, limit: int = 20) -> list[Job]:
+    async def load_all(self, book_id: str | None = None, limit: int = 20, scope: Scope | None = None) -> list[Job]:
         """The newest first."""
         query = select(jobs).order_by(jobs.c.job_id.desc()).limit(limit)
         if book_id is not None:
             query = query.where(jobs.c.book_id == book_id)
+        if scope is not None:
+            query = query.where(within(scope, jobs.c.book_id))
         async with self.database.reading() as connection:
             return [_to_job(row) for row in (await connection.execute(query)).mappings()]
 

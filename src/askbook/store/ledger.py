@@ -7,6 +7,7 @@ in its place. So whatever a killed process left in the index is known here, and 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -15,9 +16,10 @@ from typing import Any, TypeVar
 from sqlalchemy import RowMapping, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from askbook.domain import Book, BookRecord, Chunk, IngestMode, Lesson, LessonRecord, Piece
+from askbook.domain import Book, BookRecord, Chunk, IngestMode, Lesson, LessonRecord, Outline, Piece, to_public_id
 from askbook.errors import NotFound
 from askbook.store.database import Database
+from askbook.store.outline import LessonRow, build_outline
 from askbook.store.schema import books, calibrations, chunks, doomed_points, indexes, lessons, terms
 
 T = TypeVar("T")
@@ -54,6 +56,7 @@ class Unembedded:
 class Ledger:
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._outlines: dict[str, Outline] = {}
 
     # --- what readers see -------------------------------------------------------------------------
 
@@ -94,7 +97,7 @@ class Ledger:
             source_file = await connection.scalar(newest)
             found = await _load_chunks(connection, book_id, source_file) if source_file else []
         if not found:
-            raise NotFound(f"there is no lesson {parent_doc_id} in the book {book_id}")
+            raise NotFound(f"there is no lesson {parent_doc_id} in the book {to_public_id(book_id)}")
         return found
 
     async def load_neighbours(self, book_id: str, chunk_id: str, reach: int = 1) -> list[Chunk]:
@@ -107,10 +110,26 @@ class Ledger:
         async with self.database.reading() as connection:
             place = (await connection.execute(here)).first()
             if place is None:
-                raise NotFound(f"there is no chunk {chunk_id} in the book {book_id}")
+                raise NotFound(f"there is no chunk {chunk_id} in the book {to_public_id(book_id)}")
             source_file, at = place
             lesson = await _load_chunks(connection, book_id, source_file)
             return lesson[max(0, at - reach) : at + reach + 1]
+
+    async def load_outline(self, book_id: str) -> Outline:
+        """Every lesson in book order, with its titles and headings; kept in memory until the book changes."""
+        about = select(books.c.title, books.c.revision).where(books.c.book_id == book_id)
+        async with self.database.reading() as connection:
+            book = (await connection.execute(about)).first()
+            if book is None:
+                raise NotFound(f"there is no book {book_id}", "`askbook ingest FOLDER` makes one.")
+            known = self._outlines.get(book_id)
+            if known is not None and (known.title, known.revision) == tuple(book):
+                return known
+            found = await _load_headings(connection, book_id)
+        # Thousands of chunks take a while to read; nobody else shall wait for it.
+        outline = await asyncio.to_thread(build_outline, book_id, book.title, book.revision, *found)
+        self._outlines[book_id] = outline
+        return outline
 
     # --- what is indexed --------------------------------------------------------------------------
 
@@ -323,17 +342,23 @@ class Ledger:
 
     # --- how sure a book's answers are ------------------------------------------------------------
 
-    async def load_calibration(self, book_id: str) -> str | None:
+    async def load_calibrations(self, book_id: str) -> dict[str, str]:
+        """One for each embedder that the book was calibrated with, the newest last."""
+        query = (
+            select(calibrations.c.embedder, calibrations.c.calibration)
+            .where(calibrations.c.book_id == book_id)
+            .order_by(calibrations.c.made_at)
+        )
         async with self.database.reading() as connection:
-            return await connection.scalar(select(calibrations.c.calibration).where(calibrations.c.book_id == book_id))
+            return {row[0]: row[1] for row in await connection.execute(query)}
 
-    async def save_calibration(self, book_id: str, calibration: str) -> None:
+    async def save_calibration(self, book_id: str, embedder: str, calibration: str) -> None:
         values = {"calibration": calibration, "made_at": datetime.now(UTC)}
         async with self.database.writing() as connection:
             await connection.execute(
                 self.database.insert(calibrations)
-                .values(book_id=book_id, **values)
-                .on_conflict_do_update(index_elements=["book_id"], set_=values)
+                .values(book_id=book_id, embedder=embedder, **values)
+                .on_conflict_do_update(index_elements=["book_id", "embedder"], set_=values)
             )
 
     # --- inside a transaction ---------------------------------------------------------------------
@@ -377,6 +402,23 @@ async def _load_chunks(connection: AsyncConnection, book_id: str, source_file: s
         .order_by(chunks.c.chunk_index)
     )
     return [_to_chunk(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def _load_headings(connection: AsyncConnection, book_id: str) -> tuple[list[LessonRow], dict[str, list[str]]]:
+    """Each lesson with the way to it, and the texts of its chunks in order."""
+    named = [lessons.c[field.name] for field in fields(LessonRow) if field.name != "path"]
+    placed = (
+        select(*named, chunks.c.details["heading_path"].label("path"))
+        .join(chunks, (chunks.c.book_id == lessons.c.book_id) & (chunks.c.source_file == lessons.c.source_file))
+        .where(lessons.c.book_id == book_id, chunks.c.chunk_index == 0)
+    )
+    found = (await connection.execute(placed)).mappings()
+    rows = [LessonRow(**{**row, "path": tuple(row["path"])}) for row in found]
+    query = select(chunks.c.source_file, chunks.c.text).where(chunks.c.book_id == book_id)
+    texts: dict[str, list[str]] = {}
+    for source_file, text in await connection.execute(query.order_by(chunks.c.source_file, chunks.c.chunk_index)):
+        texts.setdefault(source_file, []).append(text)
+    return rows, texts
 
 
 async def _bump(connection: AsyncConnection, book_id: str) -> None:

@@ -12,6 +12,9 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     MetaData,
@@ -20,6 +23,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -127,6 +131,7 @@ calibrations = Table(
     "calibrations",
     metadata,
     Column("book_id", String(64), primary_key=True),
+    Column("embedder", Text, primary_key=True),
     Column("calibration", Text, nullable=False),
     Column("made_at", UtcDateTime, nullable=False),
 )
@@ -165,4 +170,99 @@ Index(
     unique=True,
     sqlite_where=OPEN_JOB,
     postgresql_where=OPEN_JOB,
+)
+
+JSONB_WHERE_KNOWN = JSON().with_variant(JSONB(), "postgresql")
+
+threads = Table(
+    "threads",
+    metadata,
+    Column("thread_id", String(36), primary_key=True),
+    Column("book_id", String(64), nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("topic_summary", Text),
+    Column("metadata", JSONB_WHERE_KNOWN, nullable=False),
+    Column("model", Text),
+    Column("tokens_used", BigInteger, nullable=False),
+    Column("turn_count", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("archived_at", UtcDateTime),
+)
+Index("threads_updated", threads.c.updated_at.desc())
+Index("threads_created", threads.c.created_at.desc())
+Index("threads_owner", threads.c.owner, threads.c.updated_at.desc())
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("thread_id", String(36), ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("role", String(16), nullable=False),
+    Column("timestamp", UtcDateTime, nullable=False),
+    Column("confidence", Float),
+    Column("refusal", String(32)),
+    Column("tool_calls", JSONB_WHERE_KNOWN, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("cited", JSONB_WHERE_KNOWN, nullable=False),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("delivery_id", String(128), primary_key=True),
+    Column("received_at", UtcDateTime, nullable=False),
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("key_id", String(16), primary_key=True),
+    Column("secret_hash", String(64), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("tenant", String(24), nullable=False),
+    Column("role", String(16), nullable=False),
+    # NULL, not a JSON null, where a key may read all books.
+    Column("books", JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("revoked_at", UtcDateTime),
+    Column("last_used_at", UtcDateTime),
+)
+
+
+def _of_an_answer() -> ForeignKeyConstraint:
+    """Deleted with the thread: nothing of a conversation outlives it."""
+    return ForeignKeyConstraint(
+        ["thread_id", "position"], ["messages.thread_id", "messages.position"], ondelete="CASCADE"
+    )
+
+
+asked = Table(
+    "asked",
+    metadata,
+    Column("thread_id", String(36), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("owner", Text, nullable=False),
+    Column("book_id", String(64), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("searched", Text, nullable=False),
+    Column("refusal", String(32)),
+    Column("confidence", Float),
+    Column("selected", Boolean, nullable=False),
+    Column("nearest", JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")),
+    Column("asked_at", UtcDateTime, nullable=False),
+    _of_an_answer(),
+)
+Index("asked_of_book", asked.c.book_id, asked.c.asked_at.desc())
+
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("thread_id", String(36), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("helpful", Boolean, nullable=False),
+    Column("comment", Text),
+    Column("given_at", UtcDateTime, nullable=False),
+    _of_an_answer(),
 )

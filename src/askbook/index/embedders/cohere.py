@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from askbook.index.embedders.remote import Patience, Purpose, RemoteEmbedder
+from askbook.index.embedders.remote import Purpose, RemoteEmbedder
+from askbook.index.remote import Patience
 
 BASE_URL = "https://api.cohere.com"
 
@@ -30,7 +31,7 @@ class CohereEmbedder(RemoteEmbedder):
     async def _ask(self, texts: list[str], about: Purpose) -> Any:
         input_type = "search_query" if about == "query" else "search_document"
         body = {"model": self._model, "texts": texts, "input_type": input_type, "embedding_types": ["float"]}
-        return _rows(await self._post("/v2/embed", body))
+        return _rows(await self._endpoint.post("/v2/embed", body))
 
 
 def _rows(answer: Any) -> Any:

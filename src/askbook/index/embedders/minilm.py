@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ import numpy as np
 
 from askbook.errors import EmbedderUnavailable
 from askbook.index.embedders.base import Vector, to_unit
+from askbook.index.onnx import INPUTS, check_present, open_session, open_tokenizer, printable
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 WINDOW_TOKENS = 256
 WINDOWS_MAX = 8
 BATCH_TOKENS = 512
-INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
 Window = list[int]
@@ -57,18 +56,9 @@ def bundled_weights() -> Weights:
 
 def folder_weights(folder: Path) -> Weights:
     model, tokenizer = folder / "model.onnx", folder / "tokenizer.json"
-    _check_present(model, tokenizer)
+    check_present(EmbedderUnavailable, model, tokenizer)
     digest = hashlib.sha256(f"{_sha256(model)}{_sha256(tokenizer)}".encode()).hexdigest()
     return Weights(f"{folder.name}-{digest[:8]}", model, tokenizer)
-
-
-def _check_present(*files: Path) -> None:
-    for file in files:
-        if not file.is_file():
-            raise EmbedderUnavailable(
-                f"The embedding model has no {file.name}",
-                f"Put model.onnx and tokenizer.json into the folder `{file.parent.name}`.",
-            )
 
 
 @lru_cache(maxsize=8)
@@ -90,8 +80,8 @@ class MiniLM:
 
     def __init__(self, weights: Weights | None = None, threads: int = 0) -> None:
         self._weights = weights or bundled_weights()
-        self._threads = threads or os.cpu_count() or 1
-        _check_present(self._weights.model, self._weights.tokenizer)
+        self._threads = threads
+        check_present(EmbedderUnavailable, self._weights.model, self._weights.tokenizer)
         self._lock = threading.Lock()
         self._loaded: tuple[InferenceSession, Tokenizer] | None = None
         # One lane each, so that a question never waits behind a batch of an ingestion.
@@ -125,13 +115,13 @@ class MiniLM:
             if self._loaded is None:
                 _check_hash(self._weights.model, self._weights.model_sha256)
                 _check_hash(self._weights.tokenizer, self._weights.tokenizer_sha256)
-                session = _open_session(self._weights.model, self._threads)
-                self._loaded = session, _open_tokenizer(self._weights.tokenizer)
+                session = open_session(self._weights.model, self._threads, EmbedderUnavailable)
+                self._loaded = session, open_tokenizer(self._weights.tokenizer, EmbedderUnavailable)
             return self._loaded
 
     def _embed(self, texts: list[str]) -> list[Vector]:
         session, tokenizer = self._load()
-        encodings = tokenizer.encode_batch([_printable(text) for text in texts], add_special_tokens=False)
+        encodings = tokenizer.encode_batch([printable(text) for text in texts], add_special_tokens=False)
         windows = [(at, window) for at, encoding in enumerate(encodings) for window in split_windows(encoding.ids)]
         sums: list[Any] = [0.0] * len(texts)
         for batch in _batches(sorted(windows, key=lambda window: len(window[1]))):
@@ -178,38 +168,3 @@ def _run(session: InferenceSession, tokenizer: Tokenizer, windows: list[Window])
 def _special_ids(tokenizer: Tokenizer) -> tuple[int, int]:
     first, last = tokenizer.encode("").ids
     return first, last
-
-
-def _open_session(model: Path, threads: int) -> InferenceSession:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    # Threads that spin while they wait cost a question three times its CPU, and everything else its share.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    try:
-        return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime raises a dozen unrelated types
-        raise EmbedderUnavailable(
-            "The embedding model cannot be loaded", f"{model.name} is not a sound model."
-        ) from error
-
-
-def _open_tokenizer(file: Path) -> Tokenizer:
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_file(str(file))
-    except Exception as error:  # tokenizers raises plain Exception
-        raise EmbedderUnavailable("The tokenizer cannot be read", f"{file.name} is not sound.") from error
-    # The published file cuts and pads at 128 tokens.
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
-
-
-def _printable(text: str) -> str:
-    """A lone surrogate cannot be handed to the tokenizer."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from askbook.index.embedders.remote import Patience, Purpose, RemoteEmbedder
+from askbook.index.embedders.remote import Purpose, RemoteEmbedder
+from askbook.index.remote import Patience
 
 BASE_URL = "https://api.openai.com/v1"
 
@@ -28,7 +29,7 @@ class OpenAIEmbedder(RemoteEmbedder):
 
     async def _ask(self, texts: list[str], about: Purpose) -> Any:
         body = {"model": self._model, "input": texts, "encoding_format": "float"}
-        return _rows(await self._post("/embeddings", body))
+        return _rows(await self._endpoint.post("/embeddings", body))
 
 
 def _rows(answer: Any) -> Any:

@@ -11,6 +11,7 @@ def upgrade() -> None:
     op.create_table(
         "calibrations",
         sa.Column("book_id", sa.String(64), primary_key=True),
+        sa.Column("embedder", sa.Text, primary_key=True),
         sa.Column("calibration", sa.Text, nullable=False),
         sa.Column("made_at", sa.DateTime(timezone=True), nullable=False),
     )

@@ -1,0 +1,355 @@
+"""The agent: a model that reads the book by one tool and writes an answer that cites it.
+
+What it writes is not yet to be trusted: `citations` checks it. What goes wrong with its service is told apart here:
+ModelUnavailable where there is nothing to show, BrokenOff where some of the answer was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from askbook.answer.breaker import Breaker
+from askbook.answer.cleaning import escape_for_model
+from askbook.answer.retrieval_tool import DESCRIPTION, NAME, SEARCHES_MAX, RetrievalTool, Search
+from askbook.domain import LIMIT_MAX, Message, Retrieval, Tried
+from askbook.errors import BrokenOff, InputError, ModelUnavailable
+
+if TYPE_CHECKING:
+    from agents import Model, RunResultStreaming, TResponseInputItem
+    from openai import AsyncOpenAI
+
+    from askbook.answer.model_calls import RetryingModel
+
+TURNS_MAX = SEARCHES_MAX + 4
+"""Calls of the model for one question: its searches, one too many, the answer, and two that were spoilt."""
+HISTORY_CHARACTERS = 12_000
+MESSAGE_CHARACTERS = 3_000
+CLOSE_SECONDS = 1.0
+KEY_LENGTH = 40
+_MARK = re.compile(r" ?(?<!\w)\[(\d{1,3})\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The next part of the model's text, as it came."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    retrieval: Retrieval
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The last event, also of a question that failed: tokens as the service counts them, and every call to it."""
+
+    tokens: int
+    tries: int
+    cut_short: bool = False
+    """The model's tokens ran out before its answer did."""
+
+
+AgentEvent = Tried | Written | Searched | Spent
+
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+@cache
+def read_prompt() -> str:
+    return files("askbook.answer").joinpath("prompts/answer.md").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    model: str
+    api: Literal["chat", "responses"] = "chat"
+    base_url: str = "https://api.openai.com/v1"
+    api_key: str | None = field(default=None, repr=False)
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    top_k: int = 5
+    score_threshold: float = 0.0
+    generation_seconds: float = 60.0
+    """For the whole answer: every call of the model, every search, all retries and waits."""
+    max_turns: int = 50
+    """Earlier turns that the model is told."""
+    first_wait: float = 1.0
+    """Before the second try; each further wait is twice as long."""
+    system_prompt: str = field(default_factory=read_prompt, repr=False)
+
+
+def check_config(config: AgentConfig) -> None:
+    """Raises an InputError that names the setting; it never shows the key."""
+    host = urlsplit(config.base_url).hostname or ""
+    if not config.model.strip():
+        raise InputError("no model is named", "Set OPENAI_MODEL.")
+    if not config.system_prompt.strip():
+        raise InputError("the system prompt is empty", "Give the model its rules, or leave the default.")
+    if not config.base_url.startswith(("http://", "https://")) or not host:
+        raise InputError("OPENAI_BASE_URL is no address", "It looks like https://api.openai.com/v1.")
+    _check_range("AGENT_TEMPERATURE", config.temperature, 0, 1)
+    _check_range("AGENT_SCORE_THRESHOLD", config.score_threshold, 0, 1)
+    _check_range("AGENT_TOP_K", config.top_k, 1, LIMIT_MAX)
+    if config.max_tokens is not None and config.max_tokens < 1:
+        raise InputError("AGENT_MAX_TOKENS is less than 1", "Leave it out for what the model allows.")
+    _check_key(config.api_key or "", own=host == "api.openai.com" or host.endswith(".api.openai.com"))
+
+
+def _check_range(setting: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise InputError(f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.")
+
+
+def _check_key(key: str, *, own: bool) -> None:
+    if not key.isascii() or not key.isprintable() or key != key.strip():
+        raise InputError(
+            "OPENAI_API_KEY has characters that no key has", "Copy it again, without blanks or line breaks."
+        )
+    if own and not (key.startswith("sk-") and len(key) >= KEY_LENGTH):
+        raise InputError(
+            "OPENAI_API_KEY is missing" if not key else "OPENAI_API_KEY is no key of OpenAI",
+            f'It begins with "sk-" and has {KEY_LENGTH} characters or more. Without a key, leave ASKBOOK_ANSWERER at auto.',
+        )
+
+
+# --- the agent ------------------------------------------------------------------------------------
+
+
+class BookAgent:
+    """One model at one address, for all questions: they share its connections and its breaker."""
+
+    def __init__(self, config: AgentConfig, clock: Callable[[], float] = time.monotonic) -> None:
+        check_config(config)
+        self._config = config
+        self._breaker = Breaker(clock)
+        self._opening = asyncio.Lock()
+        self._opened: tuple[AsyncOpenAI, Model] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._config.model
+
+    @property
+    def is_resting(self) -> bool:
+        """Its service kept failing, and is left alone for a while."""
+        return self._breaker.rests_for > 0
+
+    async def open(self) -> Model:
+        """Done by the first question; done before, it saves that question the import of the SDK."""
+        async with self._opening:
+            if self._opened is None:
+                self._opened = await asyncio.to_thread(_open_model, self._config)
+        return self._opened[1]
+
+    async def close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened[0].close()
+
+    async def write(
+        self, question: str, history: Sequence[Message], search: Search
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """The events of one answer. Closed early, it ends the call to the service."""
+        events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
+        task = asyncio.create_task(self._answer(question, history, search, events))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await task
+        finally:
+            task.cancel()
+            # What made it fail was raised above; a caller who leaves does not ask.
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+    async def _answer(
+        self,
+        question: str,
+        history: Sequence[Message],
+        search: Search,
+        events: asyncio.Queue[AgentEvent | None],
+    ) -> None:
+        run: _Run | None = None
+        try:
+            run = _Run(self._config, await self.open(), self._breaker, question, search, events.put_nowait)
+            await run.go(to_input(question, history, self._config.max_turns))
+        finally:
+            if run is not None:
+                events.put_nowait(Spent(run.model.tokens, run.model.tries, run.model.cut_short))
+            events.put_nowait(None)
+
+
+class _Run:
+    """One question's tool, model and time."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        model: Model,
+        breaker: Breaker,
+        question: str,
+        search: Search,
+        send: Callable[[AgentEvent], None],
+    ) -> None:
+        from askbook.answer.model_calls import RetryingModel
+
+        self._config = config
+        self._deadline = asyncio.get_running_loop().time() + config.generation_seconds
+        self._tool = RetrievalTool(search, config.top_k, config.score_threshold, lambda one: send(Searched(one)))
+        self.model: RetryingModel = RetryingModel(
+            model,
+            self._tool,
+            question,
+            breaker,
+            self._deadline,
+            config.first_wait,
+            send,
+            lambda text: send(Written(text)),
+        )
+
+    async def go(self, messages: list[TResponseInputItem]) -> None:
+        from agents import AgentsException, MaxTurnsExceeded
+
+        from askbook.answer.model_calls import LATER, CallFailed
+
+        try:
+            await self._stream(messages)
+        except TimeoutError:
+            raise self._give_up(f"gave no whole answer within {self._config.generation_seconds:g} s", LATER) from None
+        except MaxTurnsExceeded:
+            why = "was reached, but its model searched on and on and wrote no answer"
+            raise self._give_up(why, "Try another OPENAI_MODEL.") from None
+        except CallFailed as failure:
+            raise self._give_up(failure.why, failure.hint) from None
+        except AgentsException as error:
+            if self._tool.fault is not None:
+                raise self._tool.fault from None
+            why = f"answered with something that cannot be used ({type(error).__name__})"
+            raise self._give_up(why, LATER) from None
+        if not self._tool.found:
+            raise self._tool.failure or self._give_up(
+                "was reached, but its model answered without the book",
+                "Try another OPENAI_MODEL: one that calls tools.",
+            )
+
+    async def _stream(self, messages: list[TResponseInputItem]) -> None:
+        from agents import Agent, RunConfig, Runner
+
+        streamed = Runner.run_streamed(
+            Agent(
+                name="askbook",
+                instructions=self._config.system_prompt,
+                model=self.model,
+                model_settings=_to_model_settings(self._config),
+                tools=[_to_function_tool(self._tool)],
+            ),
+            messages,
+            max_turns=TURNS_MAX,
+            run_config=RunConfig(
+                tracing_disabled=True,
+                trace_include_sensitive_data=False,
+                tool_not_found_behavior="return_error_to_model",
+            ),
+        )
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                async for _ in streamed.stream_events():
+                    pass
+        finally:
+            await _end(streamed)
+
+    def _give_up(self, why: str, hint: str) -> ModelUnavailable:
+        kind = BrokenOff if self.model.wrote else ModelUnavailable
+        return kind(f"the model's service {why}", hint)
+
+
+def _open_model(config: AgentConfig) -> tuple[AsyncOpenAI, Model]:
+    try:
+        from agents import set_tracing_disabled
+
+        from askbook.answer.model_calls import open_client, open_model
+    except ImportError as error:
+        raise ModelUnavailable(
+            "the packages that call a model are not installed", "Run: pip install 'askbook[model]'"
+        ) from error
+    # The SDK would send what was asked and answered to its vendor, wherever the model is.
+    set_tracing_disabled(True)
+    # It also reports each failed call as an error; "askbook.model" says what came of it.
+    logging.getLogger("openai.agents").setLevel(logging.CRITICAL)
+    client = open_client(config.base_url, config.api_key, config.generation_seconds)
+    return client, open_model(client, config.model, config.api)
+
+
+def _to_model_settings(config: AgentConfig) -> Any:
+    from agents import ModelSettings
+
+    return ModelSettings(
+        temperature=config.temperature,
+        max_tokens=config.max_tokens,
+        # For the first call alone: the runner lets go of it once a tool was used.
+        tool_choice="required",
+        include_usage=True,
+        store=False,
+    )
+
+
+def _to_function_tool(tool: RetrievalTool) -> Any:
+    from agents import FunctionTool
+
+    return FunctionTool(
+        name=NAME,
+        description=DESCRIPTION,
+        params_json_schema=tool.schema,
+        on_invoke_tool=lambda _, arguments: tool.call(arguments),
+        strict_json_schema=False,
+    )
+
+
+async def _end(streamed: RunResultStreaming) -> None:
+    """Nothing of a run outlives it: neither its task nor its connection."""
+    loop = streamed.run_loop_task
+    if loop is not None and not loop.done():
+        streamed.cancel()
+        await asyncio.wait({loop}, timeout=CLOSE_SECONDS)
+    if loop is not None and loop.done() and not loop.cancelled():
+        loop.exception()  # Seen: what matters of it was raised.
+
+
+# --- what the model is told of the thread ---------------------------------------------------------
+
+
+def to_input(question: str, history: Sequence[Message], max_turns: int) -> list[TResponseInputItem]:
+    """The newest turns that fit, whole turns only, then the question."""
+    told: list[TResponseInputItem] = []
+    room = HISTORY_CHARACTERS
+    pairs = list(zip(history[::2], history[1::2], strict=False))
+    for asked, said in reversed(pairs[-max_turns:]):
+        texts = escape_for_model(asked.content)[:MESSAGE_CHARACTERS], _tell_reply(said)
+        room -= sum(map(len, texts))
+        if room < 0:
+            break
+        told = [{"role": "user", "content": texts[0]}, {"role": "assistant", "content": texts[1]}, *told]
+    return [*told, {"role": "user", "content": escape_for_model(question)}]
+
+
+def _tell_reply(message: Message) -> str:
+    """Without its marks, whose numbers are another question's; with its sources, which a reader may speak of."""
+    text = escape_for_model(message.content)[:MESSAGE_CHARACTERS]
+    if not message.cited:
+        return text
+    text = _MARK.sub(lambda mark: "" if int(mark[1]) <= len(message.cited) else mark[0], text)
+    titles = (f"source {at}: {one.title}" for at, one in enumerate(message.cited, start=1))
+    return f"{text}\n\n({escape_for_model('; '.join(titles))})"

@@ -1,0 +1,416 @@
+"""One path from a question to a reply, for every door.
+
+Load the thread, resolve the question, search, judge, answer, check the citations, save. What the book's structure tells is
+answered from it; a selected text is all the book there is. A reply comes from the book or not at all: where the model
+fails, the book's own sentences answer, and where the check leaves nothing, that is a refusal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from askbook.answer.agent import AgentEvent, BookAgent, Search, Spent, Written, read_prompt
+from askbook.answer.calibration import Calibrations
+from askbook.answer.citations import Checking
+from askbook.answer.cleaning import clean
+from askbook.answer.confidence import JUDGED, NOT_IN_BOOK, find_nearest, judge, refuse
+from askbook.answer.extract import compose, extract
+from askbook.answer.followups import Turn, is_bare, resolve_question, search_thread, to_cited
+from askbook.answer.forms import asks_structure
+from askbook.answer.guardrail import check_question
+from askbook.answer.personal import narrow, prefer, to_metadata
+from askbook.answer.selection import judge_selection, to_selection
+from askbook.answer.structure import answer_structure, cite_structure
+from askbook.domain import (
+    QUERY_MAX,
+    QUERY_MIN,
+    Account,
+    Answer,
+    AnswerEvent,
+    Confidence,
+    Delta,
+    Failed,
+    Filters,
+    Message,
+    Passage,
+    PassagesFound,
+    Question,
+    Refusal,
+    RefusalReason,
+    Replied,
+    Reply,
+    RequestState,
+    Retrieval,
+    Searching,
+    SearchOutcome,
+    StateChanged,
+    Thread,
+    Tried,
+    UnsupportedChoice,
+)
+from askbook.errors import AskbookError, DeadlinePassed, EmbedderUnavailable, InputError, ModelUnavailable
+from askbook.index.embedders.base import Embedder
+from askbook.index.search import Searcher
+from askbook.index.vectors.base import VectorIndex
+from askbook.store.ledger import Ledger
+from askbook.store.threads import Threads
+
+logger = logging.getLogger("askbook.ask")
+
+TOP_K_MAX = 10
+SELECTED_MAX = 5000
+ASKS_FOR_MORE = ("bare", "source")
+LOW = "I am not sure of this: the passages fit the question only in part."
+MODEL_DOWN = "The model did not answer; these are the book's own sentences."
+UNVERIFIED = "I found passages, but no answer that they prove."
+BROKEN_OFF = "The model broke off; what is here was checked."
+SURE = Confidence(1.0, 1.0, 1.0, 1, 0.0, "high", True)
+"""Of what the structure of the book tells."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What answering needs, open."""
+
+    ledger: Ledger
+    threads: Threads
+    index: VectorIndex
+    embedder: Embedder | None
+    searcher: Searcher
+    calibrations: Calibrations
+    agent: BookAgent | None = None
+    unsupported: UnsupportedChoice = "drop"
+    max_turns: int = 50
+    seconds: float = 90.0
+
+
+async def ask(parts: Parts, question: Question) -> AsyncGenerator[AnswerEvent]:
+    """The events of one question; the last is Replied or Failed. Closed early, it stops the model and saves nothing."""
+    events: asyncio.Queue[AnswerEvent] = asyncio.Queue()
+    task = asyncio.create_task(_Inquiry(parts, question, events.put_nowait).run())
+    try:
+        while True:
+            event = await events.get()
+            yield event
+            if isinstance(event, Replied | Failed):
+                return
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def get_reply(events: AsyncIterator[AnswerEvent]) -> Replied:
+    """The last event of a question; raises what made it fail."""
+    async for event in events:
+        if isinstance(event, Replied):
+            return event
+        if isinstance(event, Failed):
+            raise event.error
+    raise AssertionError("a question ends in a reply or a failure")
+
+
+@dataclass
+class _Inquiry:
+    """One question on its way. What becomes known of it is kept for its account."""
+
+    parts: Parts
+    question: Question
+    send: Callable[[AnswerEvent], None]
+    started: float = field(default_factory=time.perf_counter)
+    filters: Filters = field(init=False)
+    turns: Sequence[Turn] = ()
+    searched: str = ""
+    said: str = ""
+    """What a reader who asks for more has been told already."""
+    outcomes: list[SearchOutcome] = field(default_factory=list[SearchOutcome])
+    passages: tuple[Passage, ...] = ()
+    retrievals: list[Retrieval] = field(default_factory=list[Retrieval])
+    generation_ms: float = 0.0
+    model: str | None = None
+    tokens: int = 0
+    tries: int = 0
+    cut_short: bool = False
+
+    def __post_init__(self) -> None:
+        self.filters = narrow(self.question.filters, self.question.reader)
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.timeout(self.parts.seconds):
+                self.send(await self._answer())
+        except TimeoutError:
+            self._fail(DeadlinePassed(f"no answer within {self.parts.seconds:g} s", "Ask again, or ask for less."))
+        except AskbookError as error:
+            self._fail(error)
+        except Exception as error:
+            logger.exception("question failed unexpectedly")
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        logger.warning("question failed: %s", type(error).__name__)
+        self._enter("failed")
+        self.send(Failed(error))
+
+    def _enter(self, state: RequestState) -> None:
+        logger.info("question %s", state)
+        self.send(StateChanged(state))
+
+    async def _answer(self) -> Replied:
+        self._enter("received")
+        self._enter("validating")
+        text = self.searched = _check(self.question)
+        book = await self.parts.ledger.load_book(self.question.filters.book_id)
+        metadata = to_metadata(self.question.reader)
+        thread = await self.parts.threads.open(self.question.thread_id, book.book_id, self.question.owner, metadata)
+        self._enter("processing")
+        reply = await self._reply(text, thread, not book.total_chunks)
+        thread = await self._save(thread, text, reply)
+        self._enter("completed")
+        return Replied(reply, self._account(thread.thread_id))
+
+    async def _reply(self, text: str, thread: Thread, empty: bool) -> Reply:
+        if check_question(text) is not None:
+            return _decline("Ask about what the book says.")
+        if self.question.selected_text is not None:
+            return await self._reply_from_selection(text, self.question.selected_text, thread)
+        return await self._reply_from_structure(text, thread) or await self._reply_from_search(text, thread, empty)
+
+    # --- where the answer is looked for -----------------------------------------------------------
+
+    async def _reply_from_structure(self, text: str, thread: Thread) -> Answer | None:
+        if not asks_structure(text):
+            return None
+        outline = await self.parts.ledger.load_outline(self.question.filters.book_id)
+        found = answer_structure(text, outline, _last_lesson(thread.messages))
+        if found is None:
+            return None
+        statements, sources = await cite_structure(found, self.parts.ledger, self.filters.hardware_tier)
+        self.passages = tuple(source.passage for source in sources)
+        body = "\n".join(statement.text for statement in statements)
+        self.send(Delta(body))
+        return Answer(body, sources, statements, (), SURE, "extractive")
+
+    async def _reply_from_selection(self, text: str, selected: str, thread: Thread) -> Reply:
+        self._enter("retrieving")
+        selection = to_selection(selected, self.question.filters.book_id)
+        calibration = (await self.parts.calibrations.choose(self.question.filters.book_id)).calibration
+        rarities = await self.parts.searcher.weigh_words(text, self.question.filters.book_id)
+        confidence = await judge_selection(text, selection, calibration, rarities, self.parts.embedder)
+        self.passages = (selection,)
+        self.send(PassagesFound(self.passages, confidence))
+        if not confidence.should_answer:
+            return _decline("The selected text does not say; ask without it.", confidence=confidence)
+        return await self._write(text, thread, confidence)
+
+    async def _reply_from_search(self, text: str, thread: Thread, empty: bool) -> Reply:
+        self.turns = _to_turns(thread.messages, self.parts.max_turns)
+        resolved = resolve_question(text, self.turns)
+        if len(resolved.text) < QUERY_MIN:
+            return _decline("Say in a few words what you want to know.", "ambiguous")
+        self.searched = resolved.text
+        if resolved.kind in ASKS_FOR_MORE:
+            self.said = "\n".join(one.content for one in thread.messages if one.role == "assistant")
+        self._enter("retrieving")
+        self.send(Searching(resolved.text))
+        try:
+            outcome = await self._search(text, self.turns, max(JUDGED, self.question.top_k))
+        except EmbedderUnavailable as error:
+            return Refusal("provider_down", f"I cannot search the book now: {error.message}", (), error.hint or "")
+        confidence = await judge(outcome, self.parts.index)
+        liked = prefer(outcome.passages, self.question.reader)[: self.question.top_k]
+        self.passages = tuple(one for one in liked if one.rating >= self.question.threshold)
+        self.send(PassagesFound(self.passages, confidence))
+        refusal = refuse(outcome, confidence, empty)
+        if refusal is None and not self.passages:
+            low = f"No passage reaches the threshold of {self.question.threshold:g}: ask with a lower one."
+            refusal = replace(_decline(low), nearest=find_nearest(outcome.passages))
+        if refusal is not None:
+            return replace(refusal, confidence=confidence)
+        return await self._write(text, thread, confidence)
+
+    async def _search(self, text: str, turns: Sequence[Turn], limit: int) -> SearchOutcome:
+        chosen = await self.parts.calibrations.choose(self.question.filters.book_id)
+        relevance = chosen.calibration.relevance
+        outcome = await search_thread(self.parts.searcher, text, turns, self.filters, limit=limit, relevance=relevance)
+        self.outcomes.append(outcome)
+        relevances = [one.rating for one in outcome.passages]
+        average = sum(relevances) / len(relevances) if relevances else 0.0
+        self.retrievals.append(Retrieval(outcome.query, len(relevances), average, datetime.now(UTC)))
+        return outcome
+
+    # --- who writes it ----------------------------------------------------------------------------
+
+    async def _write(self, text: str, thread: Thread, confidence: Confidence) -> Reply:
+        self._enter("generating")
+        started = time.perf_counter()
+        notices = (LOW,) if confidence.confidence_level == "low" else ()
+        try:
+            if self.parts.agent is None:
+                return await self._extract(confidence, notices)
+            return await self._generate(self.parts.agent, text, thread, confidence, notices)
+        finally:
+            self.generation_ms = (time.perf_counter() - started) * 1000
+
+    async def _extract(self, confidence: Confidence, notices: tuple[str, ...]) -> Reply:
+        rarities = await self.parts.searcher.weigh_words(self.searched, self.question.filters.book_id)
+        excerpts = await extract(self.searched, self.passages, rarities, self.parts.embedder, self.said)
+        if not excerpts:
+            nothing = _decline("No sentence of the nearest sections answers this: look into them.", "not_in_book")
+            return replace(nothing, nearest=find_nearest(self.passages), confidence=confidence)
+        draft = compose(excerpts)
+        for delta in draft.deltas:
+            self.send(Delta(delta))
+        return Answer(draft.text, draft.sources, draft.statements, (), confidence, "extractive", notices)
+
+    async def _generate(
+        self, agent: BookAgent, text: str, thread: Thread, confidence: Confidence, notices: tuple[str, ...]
+    ) -> Reply:
+        numbered: dict[int, Passage] = {}
+        rules = read_prompt().replace(NOT_IN_BOOK, "")
+        checking = Checking(numbered, self.parts.unsupported, lambda url: _is_page(url, numbered.values()), rules)
+        history = thread.messages[-2 * self.parts.max_turns :]
+        self.model = agent.name
+        try:
+            async with contextlib.aclosing(agent.write(text, history, self._search_for(numbered))) as events:
+                async for event in events:
+                    self._follow(event, checking)
+        except ModelUnavailable as error:
+            logger.warning("the model failed: %s", error.message)
+            if not checking.statements:
+                return await self._extract(confidence, (*notices, MODEL_DOWN))
+            self.cut_short = True
+        self._pass_on(checking.finish(self.cut_short))
+        if self.cut_short:
+            notices = (*notices, BROKEN_OFF)
+        return self._conclude(checking, confidence, notices)
+
+    def _follow(self, event: AgentEvent, checking: Checking) -> None:
+        match event:
+            case Written(text):
+                self._pass_on(checking.feed(text))
+            case Spent(tokens, tries, cut_short):
+                self.tokens, self.tries, self.cut_short = tokens, tries, cut_short
+            case Tried():
+                self.send(event)
+
+    def _pass_on(self, checked: str) -> None:
+        if checked:
+            self.send(Delta(checked))
+
+    def _search_for(self, numbered: dict[int, Passage]) -> Search:
+        """The model's search: of this book and these filters alone. A passage keeps its number over all searches."""
+
+        async def search(query: str, top_k: int, threshold: float) -> list[tuple[int, Passage]]:
+            passages = await self._find_for_model(query, top_k, threshold)
+            numbers = {one.chunk.id: number for number, one in numbered.items()}
+            found: list[tuple[int, Passage]] = []
+            for passage in passages:
+                number = numbers.get(passage.chunk.id, len(numbered) + 1)
+                numbered.setdefault(number, passage)
+                found.append((number, passage))
+            return found
+
+        return search
+
+    async def _find_for_model(self, query: str, top_k: int, threshold: float) -> Sequence[Passage]:
+        if self.question.selected_text is not None:
+            return self.passages
+        # A model that only repeats "tell me more" means what the reader means.
+        outcome = await self._search(query, self.turns if is_bare(query) else (), top_k)
+        least = max(threshold, self.question.threshold)
+        return [one for one in outcome.passages if one.rating >= least]
+
+    def _conclude(self, checking: Checking, confidence: Confidence, notices: tuple[str, ...]) -> Reply:
+        nearest = find_nearest(self.passages)
+        removed = tuple(checking.removed)
+        if checking.statements:
+            return Answer(
+                checking.text,
+                checking.sources(),
+                tuple(checking.statements),
+                removed,
+                confidence,
+                "model",
+                notices,
+            )
+        if checking.said_not_in_book:
+            advice = "The nearest sections do not answer it: name the topic, or look into them."
+            return Refusal("not_in_book", NOT_IN_BOOK, nearest, advice, confidence, removed)
+        return Refusal("unverified", UNVERIFIED, nearest, "Look into the nearest sections.", confidence, removed)
+
+    # --- what is kept -----------------------------------------------------------------------------
+
+    async def _save(self, thread: Thread, text: str, reply: Reply) -> Thread:
+        now = datetime.now(UTC)
+        asked = Message("user", text, now)
+        said = Message(
+            "assistant",
+            reply.text,
+            now,
+            confidence=reply.confidence.average_similarity if reply.confidence else None,
+            cited=tuple(to_cited(source.passage) for source in reply.sources) if isinstance(reply, Answer) else (),
+            tool_calls=tuple(self.retrievals),
+            refusal=reply.reason if isinstance(reply, Refusal) else None,
+        )
+        return await self.parts.threads.save_exchange(
+            thread, asked, said, tokens_used=self.tokens, model=self.model, metadata=to_metadata(self.question.reader)
+        )
+
+    def _account(self, thread_id: str) -> Account:
+        return Account(
+            question=self.question.text,
+            searched=self.searched,
+            passages=self.passages,
+            response_ms=(time.perf_counter() - self.started) * 1000,
+            embedding_ms=sum(outcome.embedding_ms for outcome in self.outcomes),
+            retrieval_ms=sum(outcome.retrieval_ms for outcome in self.outcomes),
+            generation_ms=self.generation_ms,
+            cache_hit=bool(self.outcomes) and self.outcomes[0].cache_hit,
+            thread_id=thread_id,
+            model=self.model,
+            tokens_used=self.tokens,
+            retrievals=tuple(self.retrievals),
+            tries=self.tries,
+            created_at=datetime.now(UTC),
+        )
+
+
+def _check(question: Question) -> str:
+    """The question as it is asked: no NUL, no half of a character, no blanks around it."""
+    text = clean(question.text.encode("utf-8", "replace").decode("utf-8")).strip()
+    if not 1 <= len(text) <= QUERY_MAX:
+        raise InputError(f"A question has 1 to {QUERY_MAX} characters; this one has {len(text)}", "Ask in fewer words.")
+    if not 1 <= question.top_k <= TOP_K_MAX:
+        raise InputError(f"top_k is 1 to {TOP_K_MAX}, not {question.top_k}")
+    if not 0.0 <= question.threshold <= 1.0:
+        raise InputError(f"threshold is 0 to 1, not {question.threshold}")
+    if question.selected_text is not None and not 1 <= len(question.selected_text.strip()) <= SELECTED_MAX:
+        raise InputError(f"A selected text has 1 to {SELECTED_MAX} characters", "Select less, or nothing.")
+    return text
+
+
+def _decline(advice: str, reason: RefusalReason = "not_in_book", confidence: Confidence | None = None) -> Refusal:
+    return Refusal(reason, NOT_IN_BOOK if reason == "not_in_book" else advice, (), advice, confidence)
+
+
+def _to_turns(messages: Sequence[Message], most: int) -> list[Turn]:
+    pairs = zip(messages[::2], messages[1::2], strict=False)
+    return [Turn(asked.content, said.cited) for asked, said in pairs][-most:]
+
+
+def _last_lesson(messages: Sequence[Message]) -> str | None:
+    """The lesson that the last answer was about."""
+    return next((said.cited[0].parent_doc_id for said in reversed(messages) if said.cited), None)
+
+
+def _is_page(url: str, passages: Iterable[Passage]) -> bool:
+    """Links in an answer lead to the pages that it was made from."""
+    page = url.partition("#")[0]
+    return any(one.chunk.url.partition("#")[0] == page for one in passages)

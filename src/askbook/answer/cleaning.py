@@ -1,0 +1,214 @@
+"""What may reach a model or a screen: nothing invisible, no delimiters that a model obeys, no links that leave the book."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+# --- what cannot be seen --------------------------------------------------------------------------
+
+_HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn"))
+# Blank, although Unicode calls them letters, marks and symbols.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+_JOINERS = "\u200c\u200d"
+_SELECTORS = "\ufe0e\ufe0f"
+_OTHER_SELECTORS = (range(0xFE00, 0xFE0E), range(0xE0100, 0xE01F0))
+_IN_DOUBT = re.compile(rf"[{_JOINERS}{_SELECTORS}]")
+_FIRST_JOINING_SCRIPT = "\u0590"
+
+
+class _Visible(dict[int, str | None]):
+    """For `str.translate`: each character is judged once."""
+
+    def __missing__(self, code: int) -> str | None:
+        self[code] = seen = _show(chr(code))
+        return seen
+
+
+def _show(char: str) -> str | None:
+    if char in "\n\t" or char in _JOINERS:
+        return char
+    if char in "\u2028\u2029":
+        return "\n"
+    hidden = unicodedata.category(char) in _HIDDEN_CATEGORIES or char in _BLANK
+    return None if hidden or any(ord(char) in selectors for selectors in _OTHER_SELECTORS) else char
+
+
+_VISIBLE = _Visible()
+
+
+def drop_invisible(text: str) -> str:
+    """Character by character, so that a text may come in any pieces; what needs its neighbours to be judged stays."""
+    return text.translate(_VISIBLE)
+
+
+def clean(text: str) -> str:
+    """Without characters that command a terminal, reorder what is read, or say to a machine what no reader sees."""
+    return _IN_DOUBT.sub(lambda found: found[0] if _is_at_home(found) else "", drop_invisible(text))
+
+
+def _is_at_home(found: re.Match[str]) -> bool:
+    before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    if found[0] in _JOINERS:
+        return _joins(before, "LMS") and _joins(after, "LS")
+    return after == "\u20e3" or (before > "\x7f" and unicodedata.category(before)[0] in "SP")
+
+
+def _joins(char: str, kinds: str) -> bool:
+    """Latin, Greek and Cyrillic letters never join: between them a joiner only hides a word from a search."""
+    return char >= _FIRST_JOINING_SCRIPT and unicodedata.category(char)[0] in kinds
+
+
+# --- what a model would obey ----------------------------------------------------------------------
+
+_OPENS_TOKEN = re.compile(r"<(?=[|｜])")
+_BRACKET_TOKEN = re.compile(
+    r"\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])", re.IGNORECASE
+)
+_DELIMITER = re.compile(
+    r"<(?=/?<?\s*/?\s*(?:s|sys|bos|eos|pad|unk|(?:\w+:)?"
+    r"(?:system|user|human|assistant|developer|context|documents?|document_\w+|passages?|instructions?|prompt"
+    r"|tools?|tool_\w+|functions?|function_\w+|invoke|search_results?|retrieved\w*|think|thinking|start_of_\w+|end_of_\w+))"
+    r"\b[^<>]{0,200}>)",
+    re.IGNORECASE,
+)
+_ROLE = re.compile(
+    r"^((?:Human|Assistant|System|User)|#{2,} ?(?:Instruction|Response|Human|Assistant|System|User))(?=:)", re.MULTILINE
+)
+
+
+def escape_for_model(text: str) -> str:
+    """Book text as data: special tokens and prompt delimiters can still be read, but no longer are what they were."""
+    text = _OPENS_TOKEN.sub("< ", clean(text))
+    text = _BRACKET_TOKEN.sub("[ ", text)
+    return _ROLE.sub(r"\1 ", _DELIMITER.sub("‹", text))
+
+
+# --- what leaves the book -------------------------------------------------------------------------
+
+IsBookLink = Callable[[str], bool]
+
+LINK_REMOVED = "[link removed]"
+_PASSES = 8
+
+_PARSER = MarkdownIt("commonmark").enable("table")
+_NESTED = r"(?:\\.|[^\[\]\\]|\[(?:\\.|[^\[\]\\])*\])*"
+_TARGET = r"\((?:\\.|[^()\\\n]|\((?:\\.|[^()\\\n])*\))*\)"
+_DEFINITION = re.compile(
+    r"^[ \t>*+-]*\[(?:\\.|[^\[\]\\])+\]:[ \t]*(?:\n[ \t]*)?(?:<[^<>\n]*>|\S*)[ \t]*(?:\n?[ \t]*[\"'(][^\n]*)?$",
+    re.MULTILINE,
+)
+_BARE = (
+    r"(?:(?:https?|ftp|wss?)://|www\.|(?<![\w:/])//(?=[\w-]+(?:\.[\w-]+)+))[^\s<>‹›`]+"
+    r"|\b(?:javascript|vbscript|mailto):[^\s<>‹›`]*|\bdata:\w+/[^\s<>‹›`]*"
+)
+# Code spans end at their line: further on a list, a heading or a blank line could have cut them in two.
+_CONSTRUCT = re.compile(
+    r"(?P<escaped>\\[!-/:;=-@\[-`{-~])"
+    r"|(?P<ticks>`+)(?!`)(?P<code>[^\n]+?)(?<!`)(?P=ticks)(?!`)"
+    rf"|!\[(?P<alt>{_NESTED})\](?:{_TARGET}|\[[^\[\]]*\])?"
+    rf"|\[(?P<text>{_NESTED})\](?P<target>{_TARGET})"
+    r"|\[(?P<label>[^\[\]]*[^\[\]\d\s,^][^\[\]]*)\]\[[^\[\]]*\]"
+    r"|<(?P<auto>[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*)>"
+    r"|(?P<tag><(?=[A-Za-z/!?])[^<>]*>?)"
+    rf"|(?P<bare>{_BARE})"
+    r"|(?P<left>`+)"
+    r"|(?P<opening>\])(?=\()",
+    re.DOTALL | re.IGNORECASE,
+)
+_TRAILING = re.compile(r"[.,;:!?'\"*_)\]]+$")
+_TITLE = re.compile(r"\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\))\s*$")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_NO_URL = re.compile(r"[\s\\<>\"'`()\[\]{}|^]")
+
+
+def keep_book_links(text: str, allowed: IsBookLink) -> str:
+    """An answer's Markdown, in which only links that `allowed` knows are links; no image, no HTML. Code stays as it is."""
+    if "```" not in text and "~~~" not in text:
+        return _settle(text, allowed)
+    tokens: list[Token] = []
+    _PARSER.block.parse(text, _PARSER, {}, tokens)
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    pieces: list[str] = []
+    at = 0
+    for start, end in (token.map for token in tokens if token.type == "fence" and token.map):
+        pieces += _settle("".join(lines[at:start]), allowed), "".join(lines[start:end])
+        at = end
+    return "".join((*pieces, _settle("".join(lines[at:]), allowed)))
+
+
+def _settle(text: str, allowed: IsBookLink) -> str:
+    """Until nothing changes: what one pass takes away must not leave a link behind."""
+    for _ in range(_PASSES):
+        settled = _CONSTRUCT.sub(lambda found: _rewrite(found, allowed), _DEFINITION.sub("", text))
+        if settled == text:
+            return text
+        text = settled
+    return re.sub(r"[\[\]<>`:]", "", text)
+
+
+def _rewrite(found: re.Match[str], allowed: IsBookLink) -> str:
+    match found.lastgroup:
+        case "code":
+            # In a table the bar ends the cell, and the code with it.
+            code = _settle(found["code"], allowed) if "|" in found["code"] else found["code"]
+            return f"{found['ticks']}{code}{found['ticks']}"
+        case "alt":
+            return found["alt"]
+        case "target":
+            return _rewrite_link(found["text"], found["target"], allowed)
+        case "label":
+            return found["label"]
+        case "auto":
+            return found[0] if _leads_into_book(found["auto"], allowed) else LINK_REMOVED
+        case "tag":
+            return _show_tag(found["tag"])
+        case "bare":
+            # A renderer would read on where the pattern stopped.
+            goes_on = found.string[found.end() : found.end() + 1] in tuple("‹›`<>")
+            return _rewrite_bare(found["bare"], (lambda _: False) if goes_on else allowed)
+        case "left":
+            # Alone it is no code here, but beside the next sentence it could make a link of what was code.
+            return "'" * len(found[0])
+        case "opening":
+            return "] "
+        case _:
+            return found[0]
+
+
+def _rewrite_link(text: str, target: str, allowed: IsBookLink) -> str:
+    url = _TITLE.sub("", target[1:-1].strip()).strip().removeprefix("<").removesuffix(">")
+    url = _ESCAPED.sub(r"\1", html.unescape(url))
+    shown = _settle(text, allowed)
+    return f"[{shown}]({url})" if _leads_into_book(url, allowed) else shown
+
+
+def _show_tag(tag: str) -> str:
+    if re.fullmatch(r"<br\s*/?>", tag, re.IGNORECASE):
+        return " "
+    return tag.replace("<", "‹").replace(">", "›").replace("`", "'")
+
+
+def _rewrite_bare(found: str, allowed: IsBookLink) -> str:
+    trailing = _TRAILING.search(found)
+    url = found[: trailing.start()] if trailing else found
+    return found if _leads_into_book(url, allowed) else LINK_REMOVED + found[len(url) :]
+
+
+def _leads_into_book(url: str, allowed: IsBookLink) -> bool:
+    if _NO_URL.search(url) or not url.isprintable() or url.startswith("//"):
+        return False
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    # "https://book.example@evil.example" leads to evil.example, whatever it looks like.
+    if parts.scheme not in ("", "http", "https") or "@" in parts.netloc or "%" in parts.netloc:
+        return False
+    return bool(url) and (bool(parts.netloc) or not parts.scheme) and allowed(url)

@@ -1,0 +1,114 @@
+"""Gaps: the questions that a book left open, those of one meaning together, each with the section nearest to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from askbook.domain import Gap, NearSection, OpenQuestion
+from askbook.errors import EmbedderUnavailable
+from askbook.index.embedders.base import Embedder
+from askbook.index.keywords import split_terms
+
+logger = logging.getLogger("askbook.gaps")
+
+SAME_MEANING = 0.6
+"""The least mean cosine of a wording and those of its group."""
+SAME_WORDS = 0.5
+"""Without an embedder: the least share of words in common."""
+VARIANTS = 5
+COMMENTS = 3
+
+Wording = Sequence[OpenQuestion]
+"""Questions of the very same words, the latest first."""
+Likeness = npt.NDArray[np.float32]
+"""Of every two wordings; 1 is enough for one group."""
+
+
+async def find_gaps(open_questions: Sequence[OpenQuestion], embedder: Embedder | None) -> list[Gap]:
+    """What was asked most often comes first, then what was asked last. No group spans two books."""
+    gaps: list[Gap] = []
+    for book_id in sorted({one.book_id for one in open_questions}):
+        wordings = _gather([one for one in open_questions if one.book_id == book_id])
+        likeness = await _compare([wording[0].text for wording in wordings], embedder)
+        groups = await asyncio.to_thread(_group, likeness)
+        gaps += [_to_gap(wordings, group, likeness) for group in groups]
+    return sorted(gaps, key=lambda gap: (-gap.count, -gap.last_asked.timestamp(), gap.question))
+
+
+def _gather(questions: Sequence[OpenQuestion]) -> list[Wording]:
+    """The most asked first, so that groups form around them."""
+    wordings: dict[str, list[OpenQuestion]] = {}
+    for one in sorted(questions, key=lambda one: one.asked_at, reverse=True):
+        wordings.setdefault(" ".join(one.text.casefold().split()).rstrip("?!. "), []).append(one)
+    return sorted(wordings.values(), key=lambda wording: (-len(wording), wording[0].text))
+
+
+# --- what belongs together ------------------------------------------------------------------------
+
+
+async def _compare(texts: Sequence[str], embedder: Embedder | None) -> Likeness:
+    if embedder is not None:
+        try:
+            vectors = np.stack(await embedder.embed_passages(texts))
+            return await asyncio.to_thread(lambda: vectors @ vectors.T / SAME_MEANING)
+        except EmbedderUnavailable as error:
+            logger.warning("grouped by words: %s", error.message)
+    return await asyncio.to_thread(_compare_words, texts)
+
+
+def _compare_words(texts: Sequence[str]) -> Likeness:
+    """Words in common, as a share of all words of the two."""
+    words = [set(split_terms(text)) or {text} for text in texts]
+    places = {word: place for place, word in enumerate(sorted(set().union(*words)))}
+    holds = np.zeros((len(texts), len(places)), dtype=np.float32)
+    for row, of_text in enumerate(words):
+        holds[row, [places[word] for word in of_text]] = 1
+    sizes = holds.sum(axis=1)
+    return 2 * (holds @ holds.T) / (sizes[:, None] + sizes[None, :]) / SAME_WORDS
+
+
+def _group(likeness: Likeness) -> list[list[int]]:
+    """Greedy: each wording joins the group that it is most like on the whole, or begins one."""
+    groups: list[list[int]] = []
+    sums = np.zeros_like(likeness)
+    for one in range(len(likeness)):
+        means = sums[: len(groups), one] / [len(group) for group in groups] if groups else np.zeros(1)
+        best = int(np.argmax(means))
+        if means[best] < 1:
+            best = len(groups)
+            groups.append([])
+        groups[best].append(one)
+        sums[best] += likeness[one]
+    return groups
+
+
+# --- what is told of a group ----------------------------------------------------------------------
+
+
+def _to_gap(wordings: Sequence[Wording], group: Sequence[int], likeness: Likeness) -> Gap:
+    middle = max(group, key=lambda one: (len(wordings[one]), float(likeness[one, list(group)].mean())))
+    asked = sorted((one for place in group for one in wordings[place]), key=lambda one: one.asked_at, reverse=True)
+    comments = dict.fromkeys(one.comment for one in asked if one.comment)
+    return Gap(
+        book_id=asked[0].book_id,
+        question=wordings[middle][0].text,
+        count=len(asked),
+        refused=sum(one.refused is not None for one in asked),
+        unhelpful=sum(one.unhelpful for one in asked),
+        last_asked=asked[0].asked_at,
+        variants=tuple(wordings[place][0].text for place in group if place != middle)[:VARIANTS],
+        comments=tuple(comments)[:COMMENTS],
+        section=_find_section(asked),
+    )
+
+
+def _find_section(asked: Sequence[OpenQuestion]) -> NearSection | None:
+    """The one that was nearest most often; of several the latest."""
+    counts = Counter(one.nearest for one in asked if one.nearest is not None)
+    return counts.most_common(1)[0][0] if counts else None

@@ -1,0 +1,49 @@
+"""What is known of the reader: the tier filters, the level and the layer are preferred."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from askbook.domain import PROFICIENCY_LEVELS, Filters, Passage, Reader
+
+STEP = 0.02
+"""What a passage loses for each level that it is off, and for another layer: a clearly better match still wins."""
+
+
+def narrow(filters: Filters, reader: Reader | None) -> Filters:
+    """Nothing that needs more hardware than the reader has."""
+    tiers = [tier for tier in (filters.hardware_tier, reader and reader.hardware_tier) if tier is not None]
+    return replace(filters, hardware_tier=min(tiers, default=None))
+
+
+def prefer(passages: Sequence[Passage], reader: Reader | None) -> list[Passage]:
+    """In the order that suits the reader; the relevances stay in theirs, so that each place keeps its own."""
+    if reader is None or (reader.proficiency_level is None and reader.layer is None):
+        return list(passages)
+    liked = sorted(passages, key=lambda one: _distance(one, reader) * STEP - one.score)
+    return [
+        replace(one, relevance=place.relevance, score=place.score, rank=place.rank)
+        for one, place in zip(liked, passages, strict=True)
+    ]
+
+
+def _distance(passage: Passage, reader: Reader) -> int:
+    steps = 0
+    if reader.proficiency_level in PROFICIENCY_LEVELS and passage.chunk.proficiency_level in PROFICIENCY_LEVELS:
+        levels = [PROFICIENCY_LEVELS.index(one) for one in (reader.proficiency_level, passage.chunk.proficiency_level)]
+        steps += abs(levels[0] - levels[1])
+    return steps + (reader.layer is not None and reader.layer != passage.chunk.layer)
+
+
+def to_metadata(reader: Reader | None) -> dict[str, str | int]:
+    """What a thread remembers of its reader."""
+    if reader is None:
+        return {}
+    known = {
+        "user_id": reader.user_id,
+        "hardware_tier": reader.hardware_tier,
+        "proficiency_level": reader.proficiency_level,
+        "layer": reader.layer,
+    }
+    return {name: value for name, value in known.items() if value is not None}

@@ -1,0 +1,38 @@
+"""Where the words of a chunk stand in the book: a quote is the file's own characters, or it is no quote."""
+
+from __future__ import annotations
+
+from askbook.domain import Chunk, Passage, Source
+
+
+def to_source(number: int, passage: Passage, start: int, end: int) -> Source | None:
+    """The source that quotes `chunk.text[start:end]`; None where the file does not say just that in one run."""
+    place = place_quote(passage.chunk, start, end)
+    return place and Source(number, passage, passage.chunk.text[start:end], *place)
+
+
+def place_quote(chunk: Chunk, start: int, end: int) -> tuple[int, int] | None:
+    """The file's offsets of these characters of the chunk."""
+    at, source_start, source_at = start, None, None
+    for piece in chunk.pieces:
+        if not piece.text_at <= at < piece.text_at + piece.length:
+            continue
+        source = piece.source_at + at - piece.text_at
+        if source_at is not None and source != source_at:
+            return None
+        source_start = source if source_start is None else source_start
+        taken = min(end, piece.text_at + piece.length) - at
+        at, source_at = at + taken, source + taken
+        if at == end:
+            return source_start, source_at
+    return None
+
+
+def is_verbatim(source: Source) -> bool:
+    """The quote stands in its chunk, and the chunk's pieces put it where the source says."""
+    at = source.passage.chunk.text.find(source.quote)
+    while at >= 0:
+        if place_quote(source.passage.chunk, at, at + len(source.quote)) == (source.start, source.end):
+            return True
+        at = source.passage.chunk.text.find(source.quote, at + 1)
+    return False

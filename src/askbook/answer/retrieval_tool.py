@@ -1,0 +1,168 @@
+"""`retrieve_documentation`: all that a model can do here. Which book is searched, whose and how filtered, is not its to say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from askbook.answer.cleaning import escape_for_model
+from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Passage, Retrieval
+from askbook.errors import AskbookError
+
+Search = Callable[[str, int, float], Awaitable[Sequence[tuple[int, Passage]]]]
+"""Query, top_k, threshold → passages, each with the number that it is cited by in the whole answer."""
+
+NAME = "retrieve_documentation"
+DESCRIPTION = (
+    "Search the book for a question or a topic. Gives the passages that fit best, each with its text, "
+    "where it stands, and the number to cite it by."
+)
+SEARCHES_MAX = 4
+
+
+class BadCall(Exception):
+    """The model's arguments cannot be used; the message tells it why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    query: str
+    top_k: int
+    threshold: float
+
+
+class RetrievalTool:
+    """The tool for one question. What goes wrong is told to the model, and kept."""
+
+    def __init__(self, search: Search, top_k: int, threshold: float, report: Callable[[Retrieval], None]) -> None:
+        self._search, self._report = search, report
+        self._default = Wanted("", top_k, threshold)
+        self._begun = 0
+        self.found = 0
+        """Searches that came to an end, with passages or without."""
+        self.failure: AskbookError | None = None
+        """Why the last search that failed did so."""
+        self.fault: Exception | None = None
+        """A mistake of ours, which ends the run."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return build_schema(self._default.top_k, self._default.threshold)
+
+    async def call(self, arguments: str) -> str:
+        """The reply to a call as JSON: results, or an error."""
+        given = read_arguments(arguments)
+        query = _to_query(given)
+        try:
+            wanted = _read_wanted(given, self._default)
+            if self._begun == SEARCHES_MAX:
+                raise BadCall(f"no more than {SEARCHES_MAX} searches: answer now from the results you have")
+            self._begun += 1
+            found = await self._search(wanted.query, wanted.top_k, wanted.threshold)
+        except BadCall as error:
+            return _to_json({"error": str(error), "query": query})
+        except AskbookError as error:
+            self.failure = error
+            return _to_json({"error": "the book cannot be searched now", "query": query})
+        except Exception as error:
+            self.fault = error
+            raise
+        self.found += 1
+        self._report(_to_retrieval(wanted.query, [passage for _, passage in found]))
+        results = [_to_result(rank, number, passage) for rank, (number, passage) in enumerate(found, start=1)]
+        return _to_json({"results": results, "total_results": len(results), "query": query})
+
+
+def build_schema(top_k: int, threshold: float) -> dict[str, Any]:
+    """Written out by hand: made from a signature, the strict schema would require all three."""
+    return {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to look for in the book: a question or a topic"},
+            "top_k": {
+                "type": "integer",
+                "description": f"How many of the best passages to get, 1 to {LIMIT_MAX} (default: {top_k})",
+                "default": top_k,
+            },
+            "similarity_threshold": {
+                "type": "number",
+                "description": f"Leave out passages that score lower, 0.0 to 1.0 (default: {threshold:.1f})",
+                "default": threshold,
+            },
+        },
+        "required": ["query"],
+    }
+
+
+# --- what the model asks for ----------------------------------------------------------------------
+
+
+def read_arguments(arguments: str) -> Mapping[str, Any] | None:
+    """None where a model wrote something else than a JSON object."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def _to_query(given: Mapping[str, Any] | None) -> str:
+    query = given.get("query") if given else None
+    return escape_for_model(" ".join(query.split())[:QUERY_MAX]) if isinstance(query, str) else ""
+
+
+def _read_wanted(given: Mapping[str, Any] | None, default: Wanted) -> Wanted:
+    if given is None:
+        raise BadCall('the arguments are not a JSON object such as {"query": "…"}')
+    query = given.get("query")
+    if not isinstance(query, str) or not QUERY_MIN <= len(query.strip()) <= QUERY_MAX:
+        raise BadCall(f"query must be a text of {QUERY_MIN} to {QUERY_MAX} characters")
+    top_k = _read_number(given, "top_k", default.top_k, 1, LIMIT_MAX)
+    if top_k != int(top_k):
+        raise BadCall(f"top_k must be a whole number, 1 to {LIMIT_MAX}")
+    # The model may ask for better passages, not for worse than its owner lets it have.
+    threshold = max(default.threshold, _read_number(given, "similarity_threshold", default.threshold, 0, 1))
+    return Wanted(query.strip(), int(top_k), threshold)
+
+
+def _read_number(given: Mapping[str, Any], name: str, default: float, least: int, most: int) -> float:
+    """Small models write numbers as text, and null for what they leave out."""
+    value = given.get(name)
+    if value is None:
+        return default
+    try:
+        number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else None
+    except (ValueError, OverflowError):
+        number = None
+    if number is None or not least <= number <= most:
+        raise BadCall(f"{name} must be a number, {least} to {most}")
+    return number
+
+
+# --- what it is told ------------------------------------------------------------------------------
+
+
+def _to_result(rank: int, number: int, passage: Passage) -> dict[str, Any]:
+    chunk = passage.chunk
+    page = chunk.heading_path[-2:-1] if chunk.section_title else ()
+    return {
+        "citation": number,
+        "chunk_text": escape_for_model(chunk.text),
+        "page_title": escape_for_model("".join(page or chunk.heading_path[-1:])),
+        "section_heading": escape_for_model(chunk.section_title) if chunk.section_title else None,
+        "source_url": escape_for_model(chunk.url),
+        "similarity_score": round(min(max(passage.rating, 0.0), 1.0), 3),
+        "rank": rank,
+    }
+
+
+def _to_retrieval(query: str, passages: Sequence[Passage]) -> Retrieval:
+    average = sum(one.rating for one in passages) / len(passages) if passages else 0.0
+    return Retrieval(query, len(passages), average, datetime.now(UTC), NAME)
+
+
+def _to_json(reply: Mapping[str, Any]) -> str:
+    return json.dumps(reply, ensure_ascii=False)

@@ -1,0 +1,349 @@
+"""A passage's text as what may be quoted of it: sentences, list items, listings and tables, each of them whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from askbook.answer.cleaning import clean
+
+UnitKind = Literal["sentence", "item", "definition", "code", "table"]
+BlockKind = Literal["prose", "list", "steps", "code", "table"]
+
+Span = tuple[int, int]
+
+ITEM_WORDS = 45
+"""A list item of so many words is one unit; a longer one is cut into its sentences."""
+LABEL_WORDS = 6
+BRACKET_CHARS = 200
+
+_PARSER = MarkdownIt("commonmark").enable("table")
+_LISTS: dict[str, BlockKind] = {"bullet_list_open": "list", "ordered_list_open": "steps"}
+_INLINE_NAMES = "a abbr b br cite code del em i ins kbd mark q s samp small span strong sub sup u var wbr"
+_INLINE_TAGS = frozenset(_INLINE_NAMES.split())
+
+_CONTAINER = re.compile(r"[ \t>]*")
+_NEXT_LINE = re.compile(r"(?<=\n)[ \t>]+")
+_NO_TEXT_LINE = re.compile(r"[ \t>]*(?:\[![A-Za-z]+\][+-]?|:{3,}.*|\{[^{}]*\}|\$\$)[ \t]*$")
+_DEFINES = re.compile(r"[^\n]{1,100}\n[ \t>]*:[ \t]")
+_MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
+_TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9.-]*)[^<>]*>")
+_BETWEEN = re.compile(r"[\s>*+\-\d.)\[\]xX]*")
+_WORD = re.compile(r"\w[\w'’.-]*")
+_HIDES = re.compile(r"<!--|<\||!\[|(?:java|vb)script:|<[^<>]*\b(?:style|hidden|on\w+)\s*=", re.IGNORECASE)
+_RUNS = re.compile(r"<(?:script|style|template|noscript|iframe|object|svg|math)\b", re.IGNORECASE)
+_OPENS_TAG = re.compile(r"</?([A-Za-z][\w.-]*)(?=[\s/>])")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """`text[start:end]`; of a sentence or an item the words alone, without the list's marker."""
+
+    kind: UnitKind
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What stands together: a paragraph, a whole list, a listing, a table, with the units that lie in it."""
+
+    kind: BlockKind
+    start: int
+    end: int
+    units: tuple[Unit, ...]
+    headings: tuple[str, ...] = ()
+    """Those above it in this text, the nearest last."""
+    items: tuple[Span, ...] = ()
+    """Of a list: each item with all that lies in it, without its marker."""
+
+
+def split_blocks(text: str) -> tuple[Block, ...]:
+    """In the order of the text. Headings, link definitions, images and tags alone are in no block."""
+    tokens: list[Token] = []
+    _PARSER.block.parse(text, _PARSER, {}, tokens)
+    return tuple(block for block in _Reading(text, tokens).read() if block.units)
+
+
+def may_quote(text: str) -> bool:
+    """Nothing in it is hidden from a reader's eye, loads a picture, or runs."""
+    marked_up = _CODE_SPAN.sub("", text)
+    tags = (found[1].lower() for found in _OPENS_TAG.finditer(marked_up))
+    return clean(text) == text and not _HIDES.search(marked_up) and _INLINE_TAGS.issuperset(tags)
+
+
+def show(text: str, prefix: str) -> str:
+    """A quote without what its container puts before each line: the indent of a list item, the sign of a quotation."""
+    return re.sub(rf"\n[ \t>]{{0,{len(prefix)}}}", "\n", text) if prefix else text
+
+
+def prefix_of(text: str, start: int) -> str:
+    """What stands before a quote on its first line, as the lines after it have it."""
+    opening = text[text.rfind("\n", 0, start) + 1 : start]
+    return opening if not _CONTAINER.sub("", opening) or _MARKER.search(opening) else ""
+
+
+def lies_close(text: str, units: Sequence[Unit], start: int, end: int) -> bool:
+    """Nothing lies between the units but the signs of a list: what may not be quoted would be quoted with them."""
+    ends = [start, *(unit.end for unit in units)]
+    starts = [*(unit.start for unit in units), end]
+    return all(_BETWEEN.fullmatch(text, *gap) for gap in zip(ends, starts, strict=True))
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+class _Reading:
+    """One pass over the parser's tokens."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self._text = text
+        self._tokens = tokens
+        lines = text.split("\n")
+        self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        self._path: list[tuple[int, str]] = []
+
+    def read(self) -> Iterator[Block]:
+        at = 0
+        while at < len(self._tokens):
+            token = self._tokens[at]
+            end = self._find_close(at)
+            match token.type:
+                case "heading_open":
+                    self._enter(int(token.tag[1]), self._tokens[at + 1].content)
+                case "bullet_list_open" | "ordered_list_open":
+                    yield self._read_list(at, end)
+                case "blockquote_open":
+                    end = at + 1
+                case _:
+                    if block := self._read_leaf(at):
+                        yield block
+            at = end
+
+    def _find_close(self, at: int) -> int:
+        """Where the tokens go on behind this one and all that it holds."""
+        token = self._tokens[at]
+        if token.nesting != 1:
+            return at + 1
+        close = token.type.removesuffix("_open") + "_close"
+        inside = range(at + 1, len(self._tokens))
+        return 1 + next(n for n in inside if self._tokens[n].type == close and self._tokens[n].level == token.level)
+
+    def _enter(self, level: int, title: str) -> None:
+        self._path = [above for above in self._path if above[0] < level]
+        self._path.append((level, title))
+
+    def _block(self, kind: BlockKind, start: int, end: int, units: Iterable[Unit], items: Iterable[Span] = ()) -> Block:
+        return Block(kind, start, end, tuple(units), tuple(title for _, title in self._path), tuple(items))
+
+    def _read_list(self, at: int, end: int) -> Block:
+        first, stop = self._lines_of(self._tokens[at])
+        units = [unit for inner in range(at, end) for unit in self._read_units(inner, in_list=True)]
+        own = (token for token in self._tokens[at:end] if token.level == self._tokens[at].level + 1)
+        items = [self._read_item(token) for token in own if token.type == "list_item_open"]
+        return self._block(_LISTS[self._tokens[at].type], first, stop, units, items)
+
+    def _read_item(self, token: Token) -> Span:
+        start, end = self._lines_of(token)
+        marker = _MARKER.match(self._text, start, end)
+        return (marker.end() if marker else start), end
+
+    def _read_leaf(self, at: int) -> Block | None:
+        units = list(self._read_units(at, in_list=False))
+        if not units:
+            return None
+        kind: BlockKind = units[0].kind if units[0].kind in ("code", "table") else "prose"
+        return self._block(kind, units[0].start, units[-1].end, units)
+
+    def _read_units(self, at: int, in_list: bool) -> Iterator[Unit]:
+        token = self._tokens[at]
+        match token.type:
+            case "paragraph_open":
+                for start, end in self._split_runs(self._tokens[at + 1]):
+                    yield from _split_prose(self._text, start, end, in_list)
+            case "fence" | "code_block":
+                start, end = self._lines_of(token)
+                if token.content.strip() and clean(self._text[start:end]) == self._text[start:end]:
+                    yield Unit("code", self._text.find(token.markup, start, end) if token.markup else start, end)
+            case "table_open":
+                start, end = self._lines_of(token)
+                if may_quote(self._text[start:end]):
+                    yield Unit("table", start, end)
+            case "html_block":
+                for start, end in _split_html(self._text, *self._lines_of(token)):
+                    yield from _split_prose(self._text, start, end, in_list)
+            case _:
+                return
+
+    def _lines_of(self, token: Token) -> Span:
+        """The characters of a block, without its container's prefix before it and white space behind."""
+        assert token.map is not None
+        start, end = self._starts[token.map[0]], min(self._starts[token.map[1]], len(self._text))
+        indented = token.type == "code_block"
+        start = start if indented else _CONTAINER.match(self._text, start, end).end()  # pyright: ignore[reportOptionalMemberAccess]
+        return start, start + len(self._text[start:end].rstrip())
+
+    def _split_runs(self, inline: Token) -> Iterator[Span]:
+        """A paragraph's text, without lines that only name or close an admonition."""
+        assert inline.map is not None
+        first = inline.content.split("\n", 1)[0]
+        begin = self._text.find(first, self._starts[inline.map[0]])
+        for line in range(*inline.map):
+            start, end = max(begin, self._starts[line]), min(self._starts[line + 1], len(self._text))
+            if _NO_TEXT_LINE.match(self._text[start:end].rstrip("\n")):
+                if begin < self._starts[line]:
+                    yield begin, self._starts[line]
+                begin = self._starts[line + 1]
+        stop = min(self._starts[inline.map[1]], len(self._text))
+        if begin < stop:
+            yield begin, stop
+
+
+def _split_html(text: str, start: int, end: int) -> Iterator[Span]:
+    """What stands between the tags that make blocks; nothing where something is hidden."""
+    if _HIDES.search(text, start, end) or _RUNS.search(text, start, end):
+        return
+    at = start
+    for tag in _TAG.finditer(text, start, end):
+        if tag[1].lower() not in _INLINE_TAGS:
+            yield at, tag.start()
+            at = tag.end()
+    yield at, end
+
+
+# --- sentences ------------------------------------------------------------------------------------
+
+_ABBREVIATED = """
+e.g i.e eg ie cf vs viz al approx ca resp incl dr mr mrs ms prof st jr sr inc ltd co corp mt rev gen col sgt
+jan feb mar apr jun jul aug sep sept oct nov dec
+"""
+_NUMBERED = "fig figs eq eqs no nos sec secs ch chap vol pp p ed eds ref refs tab art app ver v"
+_OPENING = """
+the a an it its this that these those in on at if when while for from with as by to we you they he she i there here
+what how why where because since although however but and or so then after before each every all some most many both
+such one no not our your their his her use let once
+"""
+_ABBREVIATIONS, _BEFORE_NUMBERS, _OPENERS = (frozenset(words.split()) for words in (_ABBREVIATED, _NUMBERED, _OPENING))
+
+_CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+_IMAGE = re.compile(
+    r"!\[(?:\\.|[^\[\]\\]|\[[^\[\]]*\])*\]"
+    r"(?:\(\s*(?:<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'))?\s*\)|\[[^\[\]]*\])?"
+)
+_OPAQUE = re.compile(r"(?:\[[^\[\]]*)?\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|<[^<>\n]+>|https?://\S+")
+_END = re.compile(r"(?:[.!?…]+|\.(?:\s\.)+)[\"'”’»)\]*_]*(?=\s)|[。！？]+[」』”）]*")
+_HARD_BREAK = re.compile(r"(?: {2,}|\\)\n")
+_LAST_WORD = re.compile(r"[\w.]+$")
+_INITIALS = re.compile(r"[A-Z](?:\.[A-Za-z])*")
+_ORDINAL = re.compile(r"\(?\d{1,3}[.)]$")
+_LABEL = re.compile(r"(?:\*\*|__).+(?:\*\*|__)[.:!?]?$|[^.!?]{1,60}:$", re.DOTALL)
+
+
+def split_sentences(text: str) -> list[Span]:
+    """A full stop inside code, a link, a number, an abbreviation or brackets ends nothing."""
+    masked = _mask(text)
+    images = (place for found in _IMAGE.finditer(text) for place in found.span() if _is_line_edge(text, place))
+    breaks = (found.end() for found in _HARD_BREAK.finditer(masked))
+    cuts = sorted({0, *_find_ends(masked), *images, *breaks, len(text)})
+    return list(_join_labels(text, [span for cut in pairwise(cuts) if (span := _trim(text, *cut))]))
+
+
+def _is_line_edge(text: str, place: int) -> bool:
+    """Nothing stands before it on its line, or nothing behind it."""
+    line_end = text.find("\n", place)
+    before = text[text.rfind("\n", 0, place) + 1 : place]
+    return not before.strip() or not text[place : len(text) if line_end < 0 else line_end].strip()
+
+
+def _mask(text: str) -> str:
+    """As long as the text, with nothing in code, links and tags that could end a sentence."""
+    for pattern in (_CODE_SPAN, _IMAGE, _OPAQUE):
+        text = pattern.sub(lambda found: "X" * len(found[0]), text)
+    return _NEXT_LINE.sub(lambda found: " " * len(found[0]), text)
+
+
+def _find_ends(text: str) -> Iterator[int]:
+    begin = 0
+    for found in _END.finditer(text):
+        if found[0][0] in "。！？" or _ends_sentence(text, begin, found.start(), found.end()):
+            yield found.end()
+            begin = found.end()
+
+
+def _ends_sentence(text: str, begin: int, stop: int, end: int) -> bool:
+    after = text[end : end + 40].lstrip()
+    if not after:
+        return True
+    # A bracket, a quotation mark, code, emphasis or a digit may open a sentence; a small letter does not.
+    if after[0].islower() or after[0] in ",;:)]–—-":
+        return False
+    if _is_in_bracket(text, begin, end):
+        return False
+    return text[stop] != "." or text[stop : stop + 2] == ".." or not _is_abbreviation(text[begin:stop], after)
+
+
+def _is_in_bracket(text: str, begin: int, end: int) -> bool:
+    opened = text.rfind("(", begin, end)
+    return opened > text.rfind(")", begin, end) and 0 <= text.find(")", end) - opened <= BRACKET_CHARS
+
+
+def _is_abbreviation(before: str, after: str) -> bool:
+    """Whether the full stop between the two belongs to the word before it."""
+    found = _LAST_WORD.search(before)
+    word = found[0] if found else ""
+    opener = after.lstrip("*_\"'“‘([")
+    if word.lower() in _ABBREVIATIONS:
+        return True
+    if word.lower() in _BEFORE_NUMBERS:
+        return opener[:1].isdigit() or opener[:1] == "X"
+    if _INITIALS.fullmatch(word):
+        following = re.match(r"\w+", opener)
+        return bool(following) and following[0].lower() not in _OPENERS  # pyright: ignore[reportOptionalSubscript]
+    return bool(_ORDINAL.fullmatch(before.lstrip() + "."))
+
+
+def _trim(text: str, start: int, end: int) -> Span | None:
+    lead = re.match(r"[\s>]*", text[start:end])
+    start += lead.end() if lead else 0
+    end = start + len(text[start:end].rstrip())
+    return (start, end) if start < end else None
+
+
+def _join_labels(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+    """ "**Reuse.** The driver serves both." is one: a label says nothing without what it names."""
+    begin: int | None = None
+    for number, (start, end) in enumerate(spans):
+        start = begin if begin is not None else start
+        begin = None
+        label = text[start:end]
+        if number + 1 < len(spans) and len(label.split()) <= LABEL_WORDS and _LABEL.fullmatch(label):
+            begin = start
+        else:
+            yield start, end
+
+
+def _split_prose(text: str, start: int, end: int, in_list: bool) -> Iterator[Unit]:
+    opening = _CHECKBOX.match(text, start, end) if in_list else None
+    start = opening.end() if opening else start
+    paragraph = text[start:end]
+    defines = _DEFINES.match(paragraph) is not None
+    whole = defines or (in_list and len(paragraph.split()) <= ITEM_WORDS)
+    kind: UnitKind = "definition" if defines else "item" if whole else "sentence"
+    trimmed = _trim(paragraph, 0, len(paragraph))
+    spans = ([trimmed] if trimmed else []) if whole else split_sentences(paragraph)
+    for first, stop in spans:
+        said = paragraph[first:stop]
+        if may_quote(said) and _says_something(said):
+            yield Unit(kind, start + first, start + stop)
+
+
+def _says_something(text: str) -> bool:
+    """More than tags and signs."""
+    return bool(_WORD.search(_TAG.sub(" ", text)))

@@ -1,0 +1,180 @@
+"""From a question to its events, for every door over HTTP: watched, counted, and ended when it must not go on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from asyncio import FIRST_COMPLETED
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from starlette.types import Receive, Scope, Send
+
+from askbook.api.failing import ClientLeft
+from askbook.api.metrics import Metrics
+from askbook.api.problems import to_outside
+from askbook.api.running import NEEDED, Running
+from askbook.api.schemas import ErrorResponse
+from askbook.domain import AnswerEvent, Failed, Question, Refusal, Replied, StateChanged
+from askbook.errors import AskbookError, EmbedderUnavailable
+from askbook.wiring import Askbook
+
+CLOSE_SECONDS = 0.5
+
+End = Coroutine[Any, Any, Exception]
+"""Waits for a reason to stop."""
+Event = AnswerEvent | None
+"""None: nothing has happened for a while."""
+
+
+async def get_reply(running: Running, request: Request, question: Question, askbook: Askbook | None = None) -> Replied:
+    """The whole answer at once; a client that leaves ends it."""
+    async with contextlib.aclosing(_follow(running, question, askbook, [_left(request)])) as events:
+        async for event in events:
+            if isinstance(event, Failed):
+                raise event.error
+            if isinstance(event, Replied):
+                return check_reply(event)
+    raise AssertionError("a question ends in a reply or a failure")
+
+
+def check_reply(replied: Replied) -> Replied:
+    """That a service is down is no answer, and no refusal of the book."""
+    reply = replied.reply
+    if isinstance(reply, Refusal) and reply.reason == "provider_down":
+        raise EmbedderUnavailable(reply.text, reply.advice or None)
+    return replied
+
+
+async def stream_reply(
+    running: Running,
+    question: Question,
+    write: Callable[[AnswerEvent], Awaitable[Iterable[bytes]]],
+    headers: dict[str, str],
+    askbook: Askbook | None = None,
+) -> EventStream:
+    """The answer as it comes; `write` puts an event on the wire. What fails before there is anything to send is raised."""
+    events = _follow(running, question, askbook, [])
+    try:
+        opening = await _begin(events)
+    except BaseException:
+        await events.aclose()
+        raise
+    return EventStream(_write_all(running.metrics, opening, events, write), headers)
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events on FastAPI's own wire format.
+
+    FastAPI would make them of a generator too, but only for a route that always streams, and it leaves a generator that
+    is not waited for to the garbage collector: here a reader who leaves ends the model's call, then and there.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, pieces: AsyncGenerator[bytes], headers: dict[str, str]) -> None:
+        super().__init__(pieces, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **headers})
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._pieces.aclose()
+
+
+def to_event(name: str | None, data: str) -> bytes:
+    return format_sse_event(event=name, data_str=data)
+
+
+def to_failure(error: Exception) -> ErrorResponse:
+    """What a stream says of a failure, when it is too late for a status."""
+    if isinstance(error, AskbookError):
+        return to_outside(error)
+    return ErrorResponse(error="unknown_error", message="something went wrong in askbook", status_code=500)
+
+
+# --- the events of one question -------------------------------------------------------------------
+
+
+async def _begin(events: AsyncIterator[Event]) -> list[AnswerEvent]:
+    """Up to the first that says something."""
+    opening: list[AnswerEvent] = []
+    async for event in events:
+        if isinstance(event, Failed):
+            raise event.error
+        if event is not None:
+            opening.append(event)
+        if event is not None and not isinstance(event, StateChanged):
+            break
+    return opening
+
+
+async def _write_all(
+    metrics: Metrics,
+    opening: Sequence[AnswerEvent],
+    events: AsyncGenerator[Event],
+    write: Callable[[AnswerEvent], Awaitable[Iterable[bytes]]],
+) -> AsyncGenerator[bytes]:
+    with metrics.streams.track_inprogress():
+        async with contextlib.aclosing(events):
+            for event in opening:
+                for piece in await write(event):
+                    yield piece
+            async for event in events:
+                for piece in [KEEPALIVE_COMMENT] if event is None else await write(event):
+                    yield piece
+
+
+async def _follow(
+    running: Running, question: Question, askbook: Askbook | None, ends: Sequence[End]
+) -> AsyncGenerator[Event]:
+    """The events of a question, until its last or until one of the ends has come. None where nothing came for a while."""
+    events = (askbook or running.askbook).ask(question)
+    ends = [*ends, running.closing.over(), running.watch.until_down(NEEDED)]
+    reasons = [asyncio.create_task(end) for end in ends]
+    coming: asyncio.Future[AnswerEvent] | None = None
+    try:
+        while True:
+            coming = coming or asyncio.ensure_future(anext(events))
+            done, _ = await asyncio.wait(
+                {coming, *reasons}, timeout=running.patience.keepalive, return_when=FIRST_COMPLETED
+            )
+            event: Event = None
+            if coming in done:
+                event, coming = coming.result(), None
+            elif done:
+                event = Failed(next(reason.result() for reason in reasons if reason.done()))
+            if event is not None:
+                running.metrics.note_event(event)
+            yield event
+            if isinstance(event, Replied | Failed):
+                return
+    finally:
+        for reason in reasons:
+            reason.cancel()
+        await _leave(running, _close(coming, events))
+
+
+async def _leave(running: Running, closing: Coroutine[Any, Any, None]) -> None:
+    """A part that hangs must not keep its reader waiting: what takes longer goes on by itself."""
+    task = asyncio.create_task(closing)
+    running.leaving.add(task)
+    task.add_done_callback(running.leaving.discard)
+    await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+
+
+async def _close(coming: asyncio.Future[AnswerEvent] | None, events: AsyncGenerator[AnswerEvent]) -> None:
+    if coming is not None:
+        coming.cancel()
+        await asyncio.wait({coming})
+    await events.aclose()
+
+
+async def _left(request: Request) -> Exception:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    return ClientLeft()

@@ -1,0 +1,206 @@
+"""askbook over HTTP: the app, what it holds open while it runs, and what stands around its routes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+from sqlalchemy import text
+
+from askbook import __version__
+from askbook.api.bodies import BoundedRequests
+from askbook.api.closing import Closing, told_by_signals
+from askbook.api.failing import install_handlers
+from askbook.api.limits import LimitHeaders, build_limiter
+from askbook.api.metrics import Metrics
+from askbook.api.middleware import RequestScope
+from askbook.api.routes import answers, gaps, health, ingestion, openai, pages, search
+from askbook.api.runner import Runner
+from askbook.api.running import Patience, Running
+from askbook.api.schemas import ContentEvent, RetrievalResult, ToolCallEvent
+from askbook.api.telemetry import build_telemetry
+from askbook.api.watch import Watch
+from askbook.errors import AskbookError
+from askbook.settings import Settings
+from askbook.store.database import Database
+from askbook.store.deliveries import Deliveries
+from askbook.store.threads import Threads
+from askbook.wiring import Askbook, open_askbook
+
+logger = logging.getLogger("askbook.api")
+
+ARCHIVE_SECONDS = 300.0
+WEBHOOK_BYTES = 25 * 2**20
+"""GitHub sends no larger ones."""
+DESCRIPTION = (
+    "Ask a book a question; get an answer with its sources, or an honest “the book does not say”.\n\n"
+    "Every error has the same body: `error`, `message`, `detail`, `status_code`, `request_id`, `timestamp`."
+)
+EXPOSED = [
+    "X-Request-ID",
+    "X-Session-ID",
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+    "Retry-After",
+]
+
+
+def create_app(settings: Settings, patience: Patience | None = None) -> FastAPI:
+    metrics = Metrics()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_askbook(settings) as askbook:
+            running = _build_running(settings, patience or Patience(), askbook, metrics)
+            app.state.askbook, app.state.running = askbook, running
+            await _warm(askbook)
+            with told_by_signals(running.closing):
+                async with _background(running):
+                    yield
+
+    app = FastAPI(
+        title="askbook",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        telemetry=build_telemetry(settings),
+    )
+    app.state.limiter = build_limiter(settings)
+    for routes in (answers, search, ingestion, gaps, openai, health, pages):
+        app.include_router(routes.router)
+    install_handlers(app)
+    _wrap(app, settings, metrics)
+    app.openapi = lambda: _describe(app)
+    return app
+
+
+def _wrap(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
+    """The last one added is the outermost."""
+    app.add_middleware(
+        BoundedRequests,
+        body_bytes=settings.askbook_body_bytes,
+        body_seconds=settings.askbook_body_seconds,
+        larger={"/ingestion/webhook/github": WEBHOOK_BYTES},
+    )
+    if settings.askbook_cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.askbook_cors_origins),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Request-ID"],
+            expose_headers=EXPOSED,
+        )
+    app.add_middleware(LimitHeaders)
+    app.add_middleware(RequestScope, metrics=metrics)
+
+
+# --- while it runs --------------------------------------------------------------------------------
+
+
+def _build_running(settings: Settings, patience: Patience, askbook: Askbook, metrics: Metrics) -> Running:
+    database = askbook.ledger.database
+    watch = Watch({"database": lambda: _ping(database), "index": askbook.index.ping})
+    for part in watch.signs:
+        metrics.watch_part(part, lambda part=part: watch.signs[part].up)
+    agent = askbook.agent
+    if agent is not None:
+        metrics.watch_breaker(lambda: agent.is_resting)
+    return Running(
+        settings=settings,
+        patience=patience,
+        askbook=askbook,
+        metrics=metrics,
+        watch=watch,
+        closing=Closing(patience.grace),
+        runner=Runner(askbook, metrics, settings.askbook_refresh_command),
+        deliveries=Deliveries(database),
+    )
+
+
+async def _ping(database: Database) -> None:
+    async with database.reading() as connection:
+        await connection.execute(text("SELECT 1"))
+
+
+async def _warm(askbook: Askbook) -> None:
+    """The first question shall not wait for an import, or for weights to be read."""
+    for notice in askbook.notices:
+        logger.warning(notice)
+    try:
+        if askbook.agent is not None:
+            await askbook.agent.open()
+        if askbook.embedder is not None:
+            await askbook.embedder.embed_query("Is everything ready?")
+    except AskbookError as error:
+        logger.error("not ready yet: %s", error.message)
+
+
+@contextlib.asynccontextmanager
+async def _background(running: Running) -> AsyncIterator[None]:
+    running.runner.start()
+    works = [running.watch.run(), _archive(running.askbook.threads), _stop_early(running)]
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield
+    finally:
+        running.closing.begin()
+        await running.runner.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, *running.leaving, return_exceptions=True)
+
+
+async def _stop_early(running: Running) -> None:
+    """A job is handed back as soon as the end is near, while answers still have their seconds."""
+    await running.closing.wait()
+    await running.runner.stop()
+
+
+async def _archive(threads: Threads) -> None:
+    while True:
+        try:
+            count = await threads.archive_idle()
+        except AskbookError as error:
+            logger.warning("threads were not archived: %s", error.message)
+        else:
+            if count:
+                logger.info("threads archived", extra={"count": count})
+        await asyncio.sleep(ARCHIVE_SECONDS)
+
+
+# --- the OpenAPI document -------------------------------------------------------------------------
+
+
+def _describe(app: FastAPI) -> dict[str, Any]:
+    """FastAPI would say 422 of what is answered with 400."""
+    if app.openapi_schema is None:
+        schema = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes, servers=[{"url": "/"}]
+        )
+        for operations in schema["paths"].values():
+            for operation in operations.values():
+                operation["responses"].pop("422", None)
+        for name in ("HTTPValidationError", "ValidationError"):
+            schema["components"]["schemas"].pop(name, None)
+        schema["components"]["schemas"] |= _describe_events()
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
+def _describe_events() -> dict[str, Any]:
+    """What a stream carries besides the bodies of other routes."""
+    _, told = models_json_schema(
+        [(model, "serialization") for model in (ToolCallEvent, RetrievalResult, ContentEvent)],
+        ref_template="#/components/schemas/{model}",
+    )
+    return told["$defs"]

@@ -1,0 +1,134 @@
+"""How large and how slow a request may be. Its body is here whole before anybody looks at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from askbook.api.problems import to_problem
+from askbook.errors import AskbookError, HeadersTooLarge, TooLarge, TooSlow
+
+HEADERS_MAX = 100
+HEADER_BYTES = 16 * 1024
+ADDRESS_BYTES = 8 * 1024
+DRAIN_BYTES = 8 * 1024 * 1024
+DRAIN_SECONDS = 2.0
+
+
+class _Gone(Exception):
+    """The client left before its request was whole."""
+
+
+@dataclass(frozen=True)
+class BoundedRequests:
+    """Pure ASGI: a stream behind it flows as it would without."""
+
+    app: ASGIApp
+    body_bytes: int
+    body_seconds: float
+    larger: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Paths whose bodies may be larger, and by how much."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        try:
+            _check_head(scope)
+            body = await self._read(scope, receive)
+        except _Gone:
+            return None
+        except AskbookError as error:
+            return await _refuse(error, scope, receive, send)
+        await self.app(scope, _replay(body, receive), send)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        limit = self.larger.get(scope["path"], self.body_bytes)
+        try:
+            async with asyncio.timeout(self.body_seconds):
+                await _check_length(scope, receive, limit)
+                return await _read_body(receive, limit)
+        except TimeoutError as error:
+            raise TooSlow(f"the request did not come within {self.body_seconds:g} seconds", "Send it again.") from error
+
+
+def _check_head(scope: Scope) -> None:
+    size = sum(len(name) + len(value) for name, value in scope["headers"])
+    if len(scope["headers"]) > HEADERS_MAX or size > HEADER_BYTES:
+        raise HeadersTooLarge(f"a request has at most {HEADERS_MAX} headers, of {HEADER_BYTES} bytes in all")
+    if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > ADDRESS_BYTES:
+        raise HeadersTooLarge(f"an address has at most {ADDRESS_BYTES} bytes")
+
+
+async def _check_length(scope: Scope, receive: Receive, limit: int) -> None:
+    """What the headers say is enough to refuse it; that they say little is no promise."""
+    headers = dict(scope["headers"])
+    said = headers.get(b"content-length", b"")
+    if said.isdigit() and int(said[:20]) > limit:
+        # Who asks before sending has sent nothing yet.
+        if b"expect" not in headers:
+            await _drain(receive)
+        raise _too_large(limit)
+
+
+async def _read_body(receive: Receive, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        part = message.get("body", b"")
+        size += len(part)
+        more = message.get("more_body", False)
+        if size > limit:
+            if more:
+                await _drain(receive)
+            raise _too_large(limit)
+        parts.append(part)
+        if not more:
+            return b"".join(parts)
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"a body has at most {limit} bytes", "Send less at a time.")
+
+
+async def _drain(receive: Receive) -> None:
+    """Some of what is still coming: a client that is cut off while it sends would never read why."""
+    drained = 0
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while drained < DRAIN_BYTES:
+                message = await receive()
+                drained += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+    except TimeoutError:
+        return
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body at once; after it what comes, which is that the client leaves."""
+    told = False
+
+    async def receive_again() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive_again
+
+
+async def _refuse(error: AskbookError, scope: Scope, receive: Receive, send: Send) -> None:
+    request_id = scope.get("state", {}).get("request_id")
+    problem = to_problem(error).model_copy(update={"request_id": request_id})
+    # What is left of the request would be taken for the next one.
+    headers = {"Connection": "close"}
+    response = JSONResponse(problem.model_dump(mode="json"), problem.status_code, headers)
+    await response(scope, receive, send)

@@ -1,0 +1,191 @@
+"""The bodies that tell of a book: its chunks and lessons, what is indexed of it, and its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, Self
+
+from pydantic import BaseModel, Field
+
+from askbook.api.schemas import FileProblem, IngestionJob
+from askbook.domain import BookRecord, Chunk, FacetValue, LessonRecord
+
+
+class DocumentMetadata(BaseModel):
+    """Seed 003's: where a chunk stands, and for whom it was written."""
+
+    book_id: str
+    module: str
+    chapter: int
+    lesson: int
+    section_title: str | None
+    hardware_tier: int
+    proficiency_level: str
+    layer: str
+    source_file: str
+    parent_doc_id: str
+    chunk_index: int = Field(ge=0)
+    total_chunks: int = Field(ge=1)
+    prev_chunk_id: str | None
+    next_chunk_id: str | None
+    content_hash: str
+    source_file_hash: str
+    version: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    heading_path: list[str]
+    url: str
+    facets: dict[str, FacetValue]
+    first_line: int
+    last_line: int
+    start: int
+    end: int
+
+
+class DocumentChunk(BaseModel):
+    """Seed 003's chunk."""
+
+    id: str
+    text: str
+    metadata: DocumentMetadata
+    word_count: int
+    token_count: int
+    char_count: int
+
+    @classmethod
+    def from_chunk(cls, chunk: Chunk, book_id: str) -> Self:
+        """`book_id`: as its reader knows it."""
+        fields = {name: getattr(chunk, name) for name in DocumentMetadata.model_fields}
+        return cls(
+            id=chunk.id,
+            text=chunk.text,
+            metadata=DocumentMetadata(**{**fields, "book_id": book_id}),
+            word_count=chunk.word_count,
+            token_count=chunk.token_count,
+            char_count=chunk.char_count,
+        )
+
+
+class ContextResponse(BaseModel):
+    """A chunk with its neighbours, in order."""
+
+    chunk_id: str
+    book_id: str
+    chunks: list[DocumentChunk]
+
+
+class LessonResponse(BaseModel):
+    """A whole lesson, in order."""
+
+    parent_doc_id: str
+    book_id: str
+    title: str
+    module: str
+    chapter: int
+    lesson: int
+    source_file: str
+    url: str
+    total_chunks: int
+    chunks: list[DocumentChunk]
+
+    @classmethod
+    def from_chunks(cls, chunks: Sequence[Chunk], book_id: str) -> Self:
+        first = chunks[0]
+        sections = 1 if first.section_title else 0
+        return cls(
+            parent_doc_id=first.parent_doc_id,
+            book_id=book_id,
+            title=first.heading_path[max(0, len(first.heading_path) - 1 - sections)],
+            module=first.module,
+            chapter=first.chapter,
+            lesson=first.lesson,
+            source_file=first.source_file,
+            url=first.url.partition("#")[0],
+            total_chunks=len(chunks),
+            chunks=[DocumentChunk.from_chunk(one, book_id) for one in chunks],
+        )
+
+
+class BookInfo(BaseModel):
+    book_id: str
+    title: str
+    collection_name: str
+    modules: list[str]
+    facets: dict[str, list[FacetValue]] = Field(description="What can be filtered by; an empty list means any value.")
+    total_files: int
+    total_chunks: int
+    unembedded_chunks: int = Field(description="Found by their words alone until their vectors are there.")
+    revision: int
+    last_full_ingest: datetime | None
+    last_incremental_update: datetime | None
+
+    @classmethod
+    def from_record(cls, record: BookRecord, book_id: str, collection: str) -> Self:
+        named = {name: getattr(record, name) for name in cls.model_fields if hasattr(record, name)}
+        facets = {name: list(values) for name, values in record.facets.items()}
+        named |= {"book_id": book_id, "facets": facets, "modules": list(record.modules)}
+        return cls(**named, collection_name=collection)
+
+
+class InfoResponse(BaseModel):
+    version: str
+    embedder: str | None = Field(description="Null where books are searched by their words alone.")
+    reranker: str | None
+    model: str | None = Field(description="Null where the book's own sentences are the answer.")
+    books: list[BookInfo]
+
+
+class IngestionRecord(BaseModel):
+    """Seed 003's record of one indexed file."""
+
+    source_file: str
+    file_hash: str
+    chunk_ids: list[str]
+    chunk_count: int
+    ingested_at: datetime
+    book_id: str
+    module: str
+    chapter: int
+    lesson: int
+
+    @classmethod
+    def from_record(cls, record: LessonRecord, book_id: str) -> Self:
+        named = {name: getattr(record, name) for name in cls.model_fields}
+        return cls(**{**named, "book_id": book_id, "chunk_ids": list(record.chunk_ids)})
+
+
+class IngestionState(BaseModel):
+    """Seed 003's: what is indexed of one book."""
+
+    book_id: str
+    collection_name: str
+    records: dict[str, IngestionRecord] = Field(description="By file; empty unless asked for.")
+    last_full_ingest: datetime | None
+    last_incremental_update: datetime | None
+    total_chunks: int
+
+
+class IngestionChanges(BaseModel):
+    """How the folder differs from what is indexed of it."""
+
+    book_id: str
+    new_files: list[str]
+    modified_files: list[str]
+    deleted_files: list[str]
+    renamed_files: list[str] = Field(description="Their new names; nothing of them is embedded anew.")
+    moved_files: list[str] = Field(description="The same file at another place of the book.")
+    unchanged_files: int
+    problems: list[FileProblem]
+    has_changes: bool
+
+
+class IngestionStatus(BaseModel):
+    jobs: list[IngestionJob] = Field(description="The newest first.")
+    states: list[IngestionState]
+
+
+class WebhookReply(BaseModel):
+    status: Literal["accepted", "repeated", "ignored", "pong"]
+    why: str
+    job_ids: list[int]

@@ -1,0 +1,132 @@
+"""Who asks: the bearer of a key, or, on a machine where no key was ever made, whoever sits at it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Request, Security
+from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+
+from askbook.api.limits import COSTS, RateLimiter
+from askbook.domain import BookRecord, Role, Scope, to_internal_id, to_public_id
+from askbook.errors import InputError, NotAllowed, NotFound, TooManyRequests
+
+if TYPE_CHECKING:
+    from askbook.api.running import Running
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+FORWARDED = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded")
+
+_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="A key that `askbook keys create` made.")
+_bearer = HTTPBearer(auto_error=False, description="The same key, as a bearer token.")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    key_id: str
+    """Empty on a machine without keys."""
+    owner: str
+    """Whose threads; each key has its own."""
+    role: Role
+    tenant: str = ""
+    books: tuple[str, ...] | None = None
+    """The public ids of the books it may read; None: all of its tenant."""
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.tenant, self.books)
+
+
+MACHINE = Caller(key_id="", owner="", role="admin")
+
+
+async def get_caller(
+    request: Request,
+    header: Annotated[str | None, Security(_header)],
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+) -> Caller:
+    """For `Depends`: raises what becomes a 401 or a 429. One request of the key's minute is spent."""
+    caller = await _find_caller(request, header or (bearer.credentials if bearer else None))
+    request.state.caller = caller
+    limiter: RateLimiter | None = request.app.state.limiter
+    if caller.key_id and limiter is not None:
+        await _spend(request, limiter, caller.key_id)
+    return caller
+
+
+async def get_admin(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
+    if caller.role != "admin":
+        raise NotAllowed("this needs the key of an admin", "`askbook keys create --role admin` makes one.")
+    return caller
+
+
+async def _find_caller(request: Request, text: str | None) -> Caller:
+    running: Running = request.app.state.running
+    # A database that is down is said at once, not after a wait.
+    running.watch.check(("database",))
+    keys = running.askbook.keys
+    key = await keys.find(text) if text else None
+    if key is not None:
+        await keys.touch(key)
+        return Caller(key.key_id, key.key_id, key.role, key.scope.tenant, key.scope.books)
+    if is_local(request) and not await keys.were_made():
+        return MACHINE
+    if text:
+        raise NotAllowed("the key is not valid", "It is wrong, or it was revoked.")
+    raise NotAllowed("this needs a key", "Send it as X-API-Key, or as Authorization: Bearer.")
+
+
+def is_local(request: Request) -> bool:
+    """From this very machine, and meant for it.
+
+    A header never makes a request local, but it may show that it is not: a proxy on this machine says for whom it asks,
+    and a page of the web that had its name point here says its own.
+    """
+    if request.client is None or any(name in request.headers for name in FORWARDED):
+        return False
+    return _is_loopback(request.client.host) and request.url.hostname in LOCAL_NAMES
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+async def _spend(request: Request, limiter: RateLimiter, key_id: str) -> None:
+    path = getattr(request.scope.get("route"), "path", "")
+    allowance = request.state.allowance = await limiter.spend(key_id, COSTS.get(path, 1))
+    if not allowance.allowed:
+        raise TooManyRequests(
+            f"more than {allowance.limit} requests in a minute", f"Try again in {allowance.seconds} seconds."
+        )
+
+
+# --- which book -----------------------------------------------------------------------------------
+
+
+def find_books(caller: Caller, books: Iterable[BookRecord]) -> list[BookRecord]:
+    """Those that the caller may read."""
+    return [record for record in books if caller.scope.holds(record.book_id)]
+
+
+def resolve_book(caller: Caller, public_id: str | None, books: Iterable[BookRecord]) -> str:
+    """The internal id of the book that was named, or of the only one. A foreign book is not there."""
+    own = find_books(caller, books)
+    if public_id is not None:
+        book_id = to_internal_id(caller.tenant, public_id)
+        if all(record.book_id != book_id for record in own):
+            raise NotFound(f"there is no book {public_id[:64]}", "GET /info lists the books.")
+        return book_id
+    if not own:
+        raise NotFound("there is no book yet", "`askbook ingest FOLDER` makes one.")
+    if len(own) > 1:
+        names = ", ".join(to_public_id(record.book_id) for record in own)
+        raise InputError(f"there are several books: {names}", "Name one as book_id.")
+    return own[0].book_id

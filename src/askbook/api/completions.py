@@ -1,0 +1,184 @@
+"""The bodies of /v1, as OpenAI's clients write and read them. What is ours comes beside: sources, session, refusal."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from askbook.api.requests import SessionId, to_storable
+from askbook.api.schemas import ChatResponse, ChatSource, RefusalBody
+from askbook.errors import InputError
+
+ANY_BOOK = "askbook"
+"""The model's name for the only book there is."""
+MESSAGES_MAX = 500
+TEXT_MAX = 100_000
+
+
+class _Sent(BaseModel):
+    """A client may send what only its own service knows: that is left alone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _clean(cls, body: Any) -> Any:
+        try:
+            return to_storable(body)
+        except RecursionError:
+            raise PydanticCustomError("too_deep", "is nested too deeply") from None
+
+
+class MessagePart(_Sent):
+    type: str = Field(max_length=40)
+    text: str | None = Field(default=None, max_length=TEXT_MAX)
+
+
+class SentMessage(_Sent):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[MessagePart] | None = Field(default=None, max_length=TEXT_MAX)
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            if any(part.type != "text" for part in self.content):
+                raise InputError("a message has a part that is not text", "askbook reads text alone.")
+            return "\n".join(part.text or "" for part in self.content)
+        return self.content or ""
+
+
+class StreamOptions(_Sent):
+    include_usage: bool = False
+
+
+class CompletionRequest(_Sent):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"model": ANY_BOOK, "messages": [{"role": "user", "content": "What is a URDF file?"}]}]
+        }
+    )
+
+    model: str = Field(max_length=200, description=f"A book's id, or `{ANY_BOOK}` for the only one.")
+    messages: list[SentMessage] = Field(
+        min_length=1,
+        max_length=MESSAGES_MAX,
+        description="The last is the question; those before are its conversation.",
+    )
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    session_id: SessionId | None = Field(
+        default=None, description="Go on with a conversation that askbook keeps, in place of the earlier messages."
+    )
+
+
+class UrlCitation(BaseModel):
+    start_index: int
+    end_index: int
+    title: str
+    url: str
+
+
+class Annotation(BaseModel):
+    """Where in the text a source is cited."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url_citation: UrlCitation
+
+
+class CompletionMessage(BaseModel):
+    role: Literal["assistant"] = "assistant"
+    content: str
+    refusal: None = None
+    annotations: list[Annotation]
+
+
+class Choice(BaseModel):
+    index: int = 0
+    message: CompletionMessage
+    finish_reason: Literal["stop"] = "stop"
+    logprobs: None = None
+
+
+class Usage(BaseModel):
+    """The tokens of the model behind askbook. It counts them together: all stand under the prompt."""
+
+    prompt_tokens: int
+    completion_tokens: int = 0
+    total_tokens: int
+
+    @classmethod
+    def of(cls, tokens: int) -> Usage:
+        return cls(prompt_tokens=tokens, total_tokens=tokens)
+
+
+class _Ours(BaseModel):
+    """What askbook tells beside."""
+
+    sources: list[ChatSource] | None = None
+    session_id: str | None = None
+    confidence: float | None = None
+    confidence_level: str | None = None
+    refusal: RefusalBody | None = None
+    notices: list[str] | None = None
+
+
+def pick_ours(chat: ChatResponse) -> dict[str, Any]:
+    return {name: getattr(chat, name) for name in _Ours.model_fields}
+
+
+class ChatCompletion(_Ours):
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage
+
+
+class ChunkDelta(BaseModel):
+    role: Literal["assistant"] | None = None
+    content: str | None = None
+    annotations: list[Annotation] | None = None
+
+
+class ChunkChoice(BaseModel):
+    index: int = 0
+    delta: ChunkDelta
+    finish_reason: Literal["stop"] | None = None
+    logprobs: None = None
+
+
+class ChatCompletionChunk(_Ours):
+    id: str
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    usage: Usage | None = None
+
+
+class ErrorOfStream(BaseModel):
+    message: str
+    type: str
+    code: int
+    param: None = None
+
+
+class StreamError(BaseModel):
+    """As OpenAI's clients look for it in a stream."""
+
+    error: ErrorOfStream
+
+
+class ModelInfo(BaseModel):
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str = "askbook"
+
+
+class ModelList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[ModelInfo]

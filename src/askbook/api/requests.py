@@ -1,0 +1,233 @@
+"""The bodies that askbook takes, with the seeds' names, defaults and limits. A field that is not here is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from askbook.answer.ask import SELECTED_MAX, TOP_K_MAX
+from askbook.domain import (
+    LIMIT_MAX,
+    QUERY_MAX,
+    QUERY_MIN,
+    TIER_MAX,
+    FacetValue,
+    Filters,
+    IngestMode,
+    Question,
+    Reader,
+    SearchMode,
+)
+from askbook.settings import Settings
+
+NUMBER_MAX = 1_000_000
+PREFIX_MAX = 500
+UUID4 = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
+UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+BOOK_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+# What no database stores and no answer can be written in: NUL, and half of a character.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def to_storable(value: Any) -> Any:
+    """JSON as it came, with a mark where a character is none."""
+    match value:
+        case str():
+            return _UNSTORABLE.sub("\ufffd", value)
+        case list():
+            return [to_storable(one) for one in value]
+        case dict():
+            return {to_storable(name): to_storable(one) for name, one in value.items()}
+        case _:
+            return value
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("blank", "cannot be empty")
+    return text
+
+
+QuestionText = Annotated[
+    str,
+    Field(min_length=1, max_length=QUERY_MAX, json_schema_extra={"pattern": r"\S"}),
+    AfterValidator(_not_blank),
+]
+BookId = Annotated[str, Field(pattern=BOOK_ID, description="The book; may be left out where there is only one.")]
+SessionId = Annotated[str, Field(pattern=UUID4, description="A UUID4. Left out, a new conversation begins.")]
+LessonId = Annotated[str, Field(pattern=UUID)]
+Level = Literal["A1", "A2", "B1", "B2", "C1", "C2"]
+Layer = Literal["L1", "L2", "L3", "L4"]
+Place = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
+FacetName = Annotated[str, Field(max_length=64)]
+FacetChoice = Annotated[int, Field(ge=-NUMBER_MAX, le=NUMBER_MAX)] | Annotated[str, Field(max_length=200)]
+
+
+class RequestBody(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _clean(cls, body: Any) -> Any:
+        try:
+            return to_storable(body)
+        except RecursionError:
+            raise PydanticCustomError("too_deep", "is nested too deeply") from None
+
+
+class ReaderProfile(RequestBody):
+    """Who asks. The tier filters; the level and the layer are preferred."""
+
+    hardware_tier: int | None = Field(default=None, ge=1, le=TIER_MAX)
+    proficiency_level: Level | None = None
+    layer: Layer | None = None
+    user_id: str | None = Field(default=None, min_length=1, max_length=128)
+
+    def to_reader(self) -> Reader:
+        return Reader(self.hardware_tier, self.proficiency_level, self.layer, self.user_id)
+
+
+class _Asked(RequestBody):
+    """What every question may carry, however it is sent."""
+
+    top_k: int = Field(default=5, ge=1, le=TOP_K_MAX, description="Passages to answer from.")
+    book_id: BookId | None = None
+    session_id: SessionId | None = None
+    selected_text: str | None = Field(
+        default=None, min_length=1, max_length=SELECTED_MAX, description="Answer from this text alone."
+    )
+    reader: ReaderProfile | None = None
+
+    def _to_question(self, text: str, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
+        return Question(
+            text,
+            Filters(book_id),
+            session_id,
+            owner,
+            self.top_k if "top_k" in self.model_fields_set else settings.agent_top_k,
+            settings.agent_score_threshold,
+            self.selected_text,
+            self.reader.to_reader() if self.reader else None,
+        )
+
+
+class AgentRequest(_Asked):
+    """Seed 000's question."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"query": "How do ROS 2 nodes communicate?", "top_k": 5, "include_sources": True}]
+        }
+    )
+
+    query: QuestionText = Field(description="The question, 1 to 1000 characters.")
+    include_sources: bool = Field(default=True, description="Whether the answer names its sources.")
+
+    def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
+        return self._to_question(self.query, book_id, owner, session_id, settings)
+
+
+class ChatRequest(_Asked):
+    """Seed 004's question."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "message": "How do ROS 2 nodes communicate?",
+                    "session_id": "550e8400-e29b-41d4-a716-446655440000",
+                    "stream": False,
+                    "top_k": 5,
+                    "similarity_threshold": 0.7,
+                }
+            ]
+        }
+    )
+
+    message: QuestionText = Field(description="The question, 1 to 1000 characters.")
+    stream: bool = Field(default=False, description="Answer as server-sent events, as /chat/stream always does.")
+    similarity_threshold: float = Field(
+        default=0.7,
+        ge=0,
+        le=1,
+        description="Passages of a lower relevance are left out. It is applied where it is sent. Left out, no passage is "
+        "dropped for it: an answer of low confidence, which comes with a disclaimer, would never be given.",
+    )
+    include_embedding: bool = Field(
+        default=False, description="Send the question's vector along in the `retrieval` event of a stream."
+    )
+
+    def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
+        question = self._to_question(self.message, book_id, owner, session_id, settings)
+        sent = "similarity_threshold" in self.model_fields_set
+        return replace(question, threshold=self.similarity_threshold) if sent else question
+
+
+class SearchRequest(RequestBody):
+    """Seed 003's SearchQuery. All filters must hold."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "publish-subscribe", "hardware_tier_filter": 2, "module_filter": "ros2", "limit": 5},
+            ]
+        }
+    )
+
+    text: str = Field(min_length=QUERY_MIN, max_length=QUERY_MAX, description="What to look for, 3 to 1000 characters.")
+    book_id: BookId | None = None
+    hardware_tier_filter: int = Field(
+        default=1, ge=1, le=TIER_MAX, description="Nothing that needs a higher hardware tier."
+    )
+    module_filter: str | None = Field(default=None, max_length=200)
+    chapter_min: Place | None = Field(default=None, description="Inclusive.")
+    chapter_max: Place | None = Field(default=None, description="Inclusive.")
+    lesson_filter: Place | None = None
+    proficiency_levels: list[Level] | None = Field(default=None, max_length=6, description="Any of these.")
+    layer_filter: Layer | None = None
+    parent_doc_id: LessonId | None = Field(default=None, description="Only this lesson.")
+    limit: int = Field(default=5, ge=1, le=LIMIT_MAX)
+    mode: SearchMode = Field(default="hybrid", description="Words and meaning, meaning alone, or words alone.")
+    threshold: float = Field(default=0.0, ge=0, le=1, description="Leave out what scores less.")
+    facets: dict[FacetName, list[FacetChoice]] = Field(
+        default_factory=dict[str, list[FacetValue]], max_length=20, description="Any facet that the book declares."
+    )
+    url_prefix: str | None = Field(
+        default=None, max_length=PREFIX_MAX, description="Only pages whose address begins so."
+    )
+    heading_prefix: str | None = Field(
+        default=None, max_length=PREFIX_MAX, description="Only below a heading path that begins so: “Book › Module”."
+    )
+
+    def to_filters(self, book_id: str) -> Filters:
+        return Filters(
+            book_id,
+            self.hardware_tier_filter,
+            self.module_filter,
+            self.chapter_min,
+            self.chapter_max,
+            self.lesson_filter,
+            tuple(self.proficiency_levels or ()),
+            self.layer_filter,
+            self.parent_doc_id.lower() if self.parent_doc_id else None,
+            {name: tuple(values) for name, values in self.facets.items()},
+            self.url_prefix,
+            self.heading_prefix,
+        )
+
+
+class TriggerRequest(RequestBody):
+    """What to ingest. The folder is the one that the book was made from; no caller names one."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"book_id": "robotics", "mode": "incremental"}]})
+
+    book_id: BookId | None = None
+    mode: IngestMode = Field(
+        default="incremental",
+        description="incremental: what changed; full: every file again; recreate: forget the book first.",
+    )

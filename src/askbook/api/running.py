@@ -1,0 +1,76 @@
+"""What an app holds open while it runs, and how a request gets at it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from askbook.api.callers import Caller, get_admin, get_caller, resolve_book
+from askbook.api.closing import GRACE_SECONDS, Closing
+from askbook.api.metrics import Metrics
+from askbook.api.runner import Runner
+from askbook.api.watch import Watch
+from askbook.domain import BookRecord
+from askbook.settings import Settings
+from askbook.store.deliveries import Deliveries
+from askbook.wiring import Askbook
+
+NEEDED = ("database", "index")
+"""Without both there is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds."""
+
+    keepalive: float = 10.0
+    """After so long a silence a stream says that it is still there."""
+    grace: float = GRACE_SECONDS
+    """For answers that are under way when the server is told to end."""
+
+
+@dataclass(frozen=True)
+class Running:
+    settings: Settings
+    patience: Patience
+    askbook: Askbook
+    metrics: Metrics
+    watch: Watch
+    closing: Closing
+    runner: Runner
+    deliveries: Deliveries
+    leaving: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
+    """Answers that nobody waits for any more, on their way out."""
+
+    async def find_book(self, caller: Caller, book_id: str | None) -> BookRecord:
+        """The book that was named, or the caller's only one."""
+        books = await self.askbook.ledger.load_books()
+        wanted = resolve_book(caller, book_id, books)
+        return next(record for record in books if record.book_id == wanted)
+
+
+def get_running(request: Request) -> Running:
+    return request.app.state.running
+
+
+def get_with_database(request: Request) -> Running:
+    """For routes that read or write: a database that is down is said at once, not after a wait."""
+    running = get_running(request)
+    running.watch.check(("database",))
+    return running
+
+
+def get_with_index(request: Request) -> Running:
+    running = get_running(request)
+    running.watch.check(NEEDED)
+    return running
+
+
+Up = Annotated[Running, Depends(get_running)]
+WithDatabase = Annotated[Running, Depends(get_with_database)]
+WithIndex = Annotated[Running, Depends(get_with_index)]
+Reader = Annotated[Caller, Depends(get_caller)]
+Admin = Annotated[Caller, Depends(get_admin)]

@@ -1,0 +1,102 @@
+"""Which parts answer: each is asked every second, so that a request need not find out by waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from askbook.errors import AskbookError, IndexUnavailable, StorageError
+
+logger = logging.getLogger("askbook.watch")
+
+EVERY_SECONDS = 1.0
+PATIENCE_SECONDS = 1.5
+"""How long a part may take to say that it is there. Both together stay well below three seconds."""
+STALL_SECONDS = 0.5
+"""A loop that was held up for so long cannot tell whether the part was late or itself."""
+AGAIN = "It is tried again every second; so may you."
+
+Ping = Callable[[], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What a part was last heard to say."""
+
+    up: bool = True
+    latency_ms: float = 0.0
+    why: str = ""
+
+
+class Watch:
+    def __init__(self, pings: Mapping[str, Ping]) -> None:
+        self._pings = pings
+        self.signs = {part: Sign() for part in pings}
+        self._gone = {part: asyncio.Event() for part in pings}
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        await asyncio.gather(*(self._follow(part) for part in self._pings))
+
+    async def look(self) -> Mapping[str, Sign]:
+        """Ask every part now."""
+        await asyncio.gather(*(self._ask(part) for part in self._pings))
+        return self.signs
+
+    def check(self, parts: Iterable[str]) -> None:
+        for part in parts:
+            if not self.signs[part].up:
+                raise to_outage(part)
+
+    async def until_down(self, parts: Iterable[str]) -> AskbookError:
+        """Waits for the first of them to go."""
+        waiting = {asyncio.create_task(self._gone[part].wait()): part for part in parts}
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            return to_outage(waiting[done.pop()])
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def _follow(self, part: str) -> None:
+        while True:
+            await self._ask(part)
+            await asyncio.sleep(EVERY_SECONDS)
+
+    async def _ask(self, part: str) -> None:
+        started = time.monotonic()
+        why = await self._find_fault(part)
+        took = time.monotonic() - started
+        if why == "late" and took > PATIENCE_SECONDS + STALL_SECONDS:
+            return
+        before, self.signs[part] = self.signs[part], Sign(not why, took * 1000, why)
+        if why:
+            self._gone[part].set()
+        else:
+            self._gone[part].clear()
+        if before.up != (not why):
+            logger.log(logging.INFO if not why else logging.ERROR, "%s is %s", part, "back" if not why else "down")
+
+    async def _find_fault(self, part: str) -> str:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._pings[part]()
+        except TimeoutError:
+            return "late"
+        except AskbookError as error:
+            logger.debug("%s: %s", part, error.message)
+            return type(error).__name__
+        except Exception as error:
+            # Whatever else a driver raises of a part that went away: it is not there, and it is asked again.
+            logger.warning("%s failed in an unforeseen way", part, exc_info=error)
+            return type(error).__name__
+        return ""
+
+
+def to_outage(part: str) -> AskbookError:
+    if part == "database":
+        return StorageError("the database does not answer", AGAIN)
+    return IndexUnavailable("the vector index does not answer", AGAIN)

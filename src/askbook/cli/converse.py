@@ -1,0 +1,252 @@
+"""`askbook ask` and `askbook chat`: a question, the answer as it comes, its sources."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.text import Text
+
+from askbook.answer.ask import get_reply
+from askbook.answer.cleaning import clean
+from askbook.api.schemas import AgentResponse
+from askbook.cli.find import choose_book
+from askbook.cli.render import err, out, print_json, show_reply, show_step
+from askbook.cli.running import run_async
+from askbook.domain import AnswerEvent, BookRecord, Delta, Failed, Filters, Question, Reader, Replied
+from askbook.errors import AskbookError, Stopped
+from askbook.settings import Settings, load_settings
+from askbook.wiring import Askbook, open_askbook
+
+LEAVE = ("quit", "exit", "q")
+HELP = "Ask anything about the book. /new starts a new thread, /help says this; quit, exit, q or Ctrl+C leaves."
+
+Book = Annotated[str | None, typer.Option(help="Book to ask; needed when there are several.")]
+ThreadId = Annotated[str | None, typer.Option("--thread", help="Go on with this thread.")]
+TopK = Annotated[int | None, typer.Option("--top-k", "-k", help="Passages to answer from, 1 to 10.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is searched, found and tried.")]
+Tier = Annotated[int | None, typer.Option(help="Nothing that needs a higher hardware tier, 1 to 4.")]
+Level = Annotated[str | None, typer.Option(help="Prefer passages of this proficiency level, A1 to C2.")]
+
+
+def ask(
+    text: Annotated[str, typer.Argument(help="Your question: 1 to 1000 characters.")],
+    book: Book = None,
+    thread: ThreadId = None,
+    top_k: TopK = None,
+    threshold: Annotated[float | None, typer.Option(help="Leave out passages of a lower relevance, 0 to 1.")] = None,
+    selected: Annotated[
+        str | None, typer.Option(help="Answer from this text alone, at most 5000 characters; - reads it from stdin.")
+    ] = None,
+    tier: Tier = None,
+    level: Level = None,
+    verbose: Verbose = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the AgentResponse as JSON.")] = False,
+) -> None:
+    """Ask a book a question; get an answer with its sources, or hear that the book does not say."""
+    settings = load_settings()
+
+    async def answer() -> Replied:
+        async with open_askbook(settings) as askbook:
+            record = await choose_book(askbook.ledger, book)
+            _warn(askbook, record)
+            question = Question(
+                text,
+                Filters(record.book_id),
+                thread,
+                top_k=settings.agent_top_k if top_k is None else top_k,
+                threshold=settings.agent_score_threshold if threshold is None else threshold,
+                selected_text=sys.stdin.read() if selected == "-" else selected,
+                reader=_to_reader(tier, level),
+            )
+            async with aclosing(askbook.ask(question)) as events:
+                if as_json:
+                    return await get_reply(_told(events, verbose))
+                return await _show(events, verbose)
+
+    replied = run_async(answer())
+    if as_json:
+        print_json(AgentResponse.from_replied(replied))
+
+
+def chat(
+    query: Annotated[str | None, typer.Option("--query", "-q", help="Ask this one question and leave.")] = None,
+    book: Book = None,
+    thread: ThreadId = None,
+    top_k: TopK = None,
+    tier: Tier = None,
+    level: Level = None,
+    verbose: Verbose = False,
+) -> None:
+    """Talk with a book: follow-ups, sources, a thread that is kept."""
+    settings = load_settings()
+
+    async def converse() -> None:
+        async with open_askbook(settings) as askbook:
+            record = await choose_book(askbook.ledger, book)
+            _warn(askbook, record)
+            asked = Question(
+                query or "",
+                Filters(record.book_id),
+                thread,
+                top_k=settings.agent_top_k if top_k is None else top_k,
+                threshold=settings.agent_score_threshold,
+                reader=_to_reader(tier, level),
+            )
+            if query is not None:
+                await take_turn(askbook, asked, verbose)
+                return
+            out.print(Text(clean(f"{record.title}. {HELP}")))
+            await talk(askbook, asked, open_prompt(settings), verbose)
+
+    try:
+        run_async(converse())
+    except Stopped:
+        raise typer.Exit(0) from None
+
+
+# --- a conversation -------------------------------------------------------------------------------
+
+
+async def talk(
+    askbook: Askbook, question: Question, prompt: Callable[[], Awaitable[str]], verbose: bool = False
+) -> None:
+    thread_id = question.thread_id
+    while True:
+        try:
+            text = (await prompt()).strip()
+        except (EOFError, KeyboardInterrupt):
+            break
+        if text.lower() in LEAVE:
+            break
+        match text:
+            case "":
+                err.print("Type a question, or q to leave.")
+            case "/help":
+                out.print(HELP)
+            case "/new":
+                thread_id = None
+                out.print("A new thread.")
+            case _:
+                thread_id = (
+                    await _try_turn(askbook, replace(question, text=text, thread_id=thread_id), verbose) or thread_id
+                )
+    if thread_id is not None:
+        out.print(f"Go on with: askbook chat --thread {thread_id}")
+
+
+async def _try_turn(askbook: Askbook, question: Question, verbose: bool) -> str | None:
+    """The thread after this turn; an error is said and the conversation goes on."""
+    try:
+        return await _stoppable(take_turn(askbook, question, verbose))
+    except AskbookError as error:
+        err.print(Text.assemble(("error: ", "bold red"), clean(error.message)))
+        if error.hint:
+            err.print(Text(clean(error.hint)))
+        return None
+
+
+async def take_turn(askbook: Askbook, question: Question, verbose: bool = False) -> str | None:
+    async with aclosing(askbook.ask(question)) as events:
+        replied = await _show(events, verbose, before="Agent: ")
+    return replied.account.thread_id
+
+
+async def _stoppable(work: Awaitable[str | None]) -> str | None:
+    """Ctrl+C stops the answer, not the conversation."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        err.print("stopped; nothing of this question is kept")
+        return None
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def open_prompt(settings: Settings) -> Callable[[], Awaitable[str]]:
+    """Lines with history and editing in a terminal; plain lines from a pipe."""
+    if not sys.stdin.isatty():
+        return _read_line
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import FileHistory
+
+    session: PromptSession[str] = PromptSession(history=FileHistory(str(settings.askbook_home / "chat_history")))
+    return lambda: session.prompt_async("You: ")
+
+
+async def _read_line() -> str:
+    sys.stdout.write("You: ")
+    sys.stdout.flush()
+    line = await asyncio.to_thread(sys.stdin.readline)
+    if not line:
+        raise EOFError
+    return line
+
+
+# --- showing it -----------------------------------------------------------------------------------
+
+
+async def _show(events: AsyncIterator[AnswerEvent], verbose: bool, before: str = "") -> Replied:
+    """The answer as it comes, then what it stands on."""
+    told = _told(events, verbose)
+    replied = await (_show_live(told, before) if out.is_terminal else _show_plain(told, before))
+    show_reply(replied, before)
+    return replied
+
+
+async def _told(events: AsyncIterator[AnswerEvent], verbose: bool) -> AsyncIterator[AnswerEvent]:
+    async for event in events:
+        if verbose:
+            show_step(event)
+        yield event
+
+
+async def _show_live(events: AsyncIterator[AnswerEvent], before: str) -> Replied:
+    written = before
+    with Live(console=out, auto_refresh=False, vertical_overflow="visible") as live:
+        async for event in events:
+            if isinstance(event, Delta):
+                written += clean(event.text)
+                live.update(Markdown(written, hyperlinks=False), refresh=True)
+            elif (replied := _last(event)) is not None:
+                return replied
+    raise AssertionError("a question ends in a reply or a failure")
+
+
+async def _show_plain(events: AsyncIterator[AnswerEvent], before: str) -> Replied:
+    async for event in events:
+        if isinstance(event, Delta):
+            sys.stdout.write(before + clean(event.text))
+            sys.stdout.flush()
+            before = ""
+        elif (replied := _last(event)) is not None:
+            return replied
+    raise AssertionError("a question ends in a reply or a failure")
+
+
+def _last(event: AnswerEvent) -> Replied | None:
+    if isinstance(event, Failed):
+        raise event.error
+    return event if isinstance(event, Replied) else None
+
+
+def _to_reader(tier: int | None, level: str | None) -> Reader | None:
+    return None if tier is None and level is None else Reader(hardware_tier=tier, proficiency_level=level)
+
+
+def _warn(askbook: Askbook, record: BookRecord) -> None:
+    for notice in askbook.notices:
+        err.print(notice)
+    if record.unembedded_chunks:
+        err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")

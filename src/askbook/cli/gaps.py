@@ -1,0 +1,103 @@
+"""`askbook gaps`: what readers asked and the book could not answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from askbook.answer.gaps import find_gaps
+from askbook.api.gap_schemas import GapList
+from askbook.cli.render import clean, err, out, print_json
+from askbook.cli.running import run_async
+from askbook.domain import Gap
+from askbook.settings import load_settings
+from askbook.wiring import build_embedder, open_store
+
+
+def gaps(
+    book: Annotated[str | None, typer.Option(help="Only of this book.")] = None,
+    days: Annotated[int, typer.Option(help="Asked within so many days.", min=1, max=3650)] = 90,
+    limit: Annotated[int, typer.Option(help="How many, the most asked first.", min=1, max=1000)] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the GapList as JSON.")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a page of Markdown, to keep or to send.")
+    ] = False,
+) -> None:
+    """Show the questions that were refused or got a thumb down, grouped, with the section that should have answered."""
+    if as_json and as_markdown:
+        raise typer.BadParameter("--json and --markdown do not go together")
+    found = run_async(_load(book, days))
+    if as_json:
+        print_json(GapList.from_gaps(found, limit))
+    elif as_markdown:
+        out.print("\n".join(_to_markdown(found[:limit], days)))
+    elif found:
+        for number, gap in enumerate(found[:limit], start=1):
+            _print_gap(number, gap)
+    else:
+        out.print(f"No open question of the last {days} days: nothing was refused, and no answer got a thumb down.")
+
+
+async def _load(book: str | None, days: int) -> list[Gap]:
+    settings = load_settings()
+    async with open_store(settings) as store:
+        if book is not None:
+            await store.ledger.load_book(book)
+        asked = await store.questions.load_open(book_id=book, since=datetime.now(UTC) - timedelta(days=days))
+        embedder, notices = await build_embedder(settings) if asked else (None, ())
+        for notice in notices:
+            err.print(notice)
+        try:
+            return await find_gaps(asked, embedder)
+        finally:
+            if embedder is not None:
+                await embedder.close()
+
+
+def _print_gap(number: int, gap: Gap) -> None:
+    out.print(Text.assemble((f"{number}. ", "bold"), (clean(gap.question), "bold cyan")))
+    out.print(Text(clean(f"   {_count(gap)}"), style="dim"))
+    for variant in gap.variants:
+        out.print(Text(clean(f"   also: {variant}")))
+    for comment in gap.comments:
+        out.print(Text(clean(f"   said of the answer: {comment}")))
+    out.print(Text(clean(f"   nearest: {_place(gap)}")))
+    out.print()
+
+
+def _count(gap: Gap) -> str:
+    times = "once" if gap.count == 1 else f"{gap.count} times"
+    parts = [f"asked {times}", f"last {gap.last_asked.astimezone():%Y-%m-%d %H:%M}", gap.book_id]
+    if gap.unhelpful:
+        parts.insert(1, f"{gap.unhelpful} thumbs down" if gap.unhelpful > 1 else "1 thumb down")
+    return " · ".join(parts)
+
+
+def _place(gap: Gap) -> str:
+    return f"{gap.section.title} · {gap.section.source_file}" if gap.section else "no section comes close"
+
+
+def _to_markdown(found: Sequence[Gap], days: int) -> Iterator[str]:
+    yield "# What the book could not answer"
+    yield ""
+    if not found:
+        yield f"Nothing, in the last {days} days."
+    for gap in found:
+        yield f"## {_plain(gap.question)}"
+        yield ""
+        yield f"{_plain(_count(gap))}. Nearest section: {_plain(_place(gap))}."
+        yield ""
+        yield from (f"- {_plain(variant)}" for variant in gap.variants)
+        yield from (f"- said of the answer: {_plain(comment)}" for comment in gap.comments)
+        if gap.variants or gap.comments:
+            yield ""
+
+
+def _plain(text: str) -> str:
+    """A reader's words on one line, with nothing that Markdown would take for its own."""
+    return re.sub(r"([\\`*_\[\]<>#|!])", r"\\\1", " ".join(clean(text).split()))

@@ -1,0 +1,135 @@
+"""`askbook keys`: who may ask over HTTP, and of which books."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+import typer
+from pydantic import BaseModel
+from rich.text import Text
+
+from askbook.cli.render import clean, err, out, print_json
+from askbook.cli.running import run_async
+from askbook.domain import Key, Role, Scope, to_internal_id
+from askbook.settings import load_settings
+from askbook.wiring import open_store
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+
+
+class KeyBody(BaseModel):
+    key_id: str
+    name: str
+    role: Role
+    tenant: str
+    books: list[str] | None
+    created_at: datetime
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+    @classmethod
+    def from_key(cls, made: Key, /, **more: Any) -> Self:
+        return cls(
+            key_id=made.key_id,
+            name=made.name,
+            role=made.role,
+            tenant=made.scope.tenant,
+            books=None if made.scope.books is None else list(made.scope.books),
+            created_at=made.created_at,
+            revoked_at=made.revoked_at,
+            last_used_at=made.last_used_at,
+            **more,
+        )
+
+
+class CreatedKey(KeyBody):
+    key: str
+
+
+class KeyList(BaseModel):
+    keys: list[KeyBody]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Option(help="Whose key it is, for you to recognise.")] = "reader",
+    role: Annotated[
+        Role, typer.Option(help="reader: asks and searches; admin: ingests and sees the gaps too.")
+    ] = "reader",
+    book: Annotated[
+        list[str] | None, typer.Option(help="A book that it may read; may be given again. Default: all of its tenant.")
+    ] = None,
+    tenant: Annotated[
+        str, typer.Option(help="Whose books; a tenant's book is ingested with --book TENANT/BOOK. Default: yours.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make a key. It is shown once: askbook keeps its hash alone."""
+    scope = Scope(tenant, tuple(dict.fromkeys(book)) if book else None)
+
+    async def make() -> tuple[Key, str, list[str]]:
+        async with open_store(load_settings()) as store:
+            made, text = await store.keys.create(name, role, scope)
+            there = {record.book_id for record in await store.ledger.load_books()}
+            wanted = [to_internal_id(tenant, public_id) for public_id in scope.books or ()]
+            return made, text, [book_id for book_id in wanted if book_id not in there]
+
+    made, text, missing = run_async(make())
+    for book_id in missing:
+        err.print(f"There is no book {book_id} yet: askbook ingest FOLDER --book {book_id} makes it.")
+    if as_json:
+        return print_json(CreatedKey.from_key(made, key=text))
+    # Alone on stdout, so that KEY=$(askbook keys create) is the key.
+    err.print(f"{_describe(made)}. Keep this key now: it is not shown again.")
+    out.print(text)
+
+
+@app.command("list")
+def list_keys(as_json: AsJson = False) -> None:
+    """List the keys, the revoked ones too."""
+
+    async def load() -> list[Key]:
+        async with open_store(load_settings()) as store:
+            return await store.keys.load_all()
+
+    found = run_async(load())
+    if as_json:
+        print_json(KeyList(keys=[KeyBody.from_key(key) for key in found]))
+    elif found:
+        for key in found:
+            _print_key(key)
+    else:
+        out.print("No key yet: askbook keys create makes one.")
+
+
+@app.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(help="The key's id, as askbook keys list shows it.")], as_json: AsJson = False
+) -> None:
+    """Take a key back, at once and for good."""
+
+    async def take_back() -> Key:
+        async with open_store(load_settings()) as store:
+            return await store.keys.revoke(key_id)
+
+    revoked = run_async(take_back())
+    if as_json:
+        print_json(KeyBody.from_key(revoked))
+    else:
+        out.print(f"{_describe(revoked)} is revoked.")
+
+
+def _describe(key: Key) -> str:
+    books = "all books" if key.scope.books is None else ", ".join(key.scope.books)
+    of = f" of {key.scope.tenant}" if key.scope.tenant else ""
+    return clean(f"{key.key_id} “{key.name}”: {key.role}, {books}{of}")
+
+
+def _print_key(key: Key) -> None:
+    revoked = ("  revoked", "yellow") if key.revoked_at else ""
+    out.print(Text.assemble(_describe(key), revoked))
+    used = f"last used {key.last_used_at.astimezone():%Y-%m-%d %H:%M}" if key.last_used_at else "never used"
+    out.print(Text(f"  made {key.created_at.astimezone():%Y-%m-%d %H:%M} · {used}", style="dim"))

@@ -1,0 +1,144 @@
+"""`askbook serve`: the books over HTTP."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from askbook.book.reader import read_book
+from askbook.cli.book import DEMO, refuse_another_folder
+from askbook.cli.render import err
+from askbook.cli.running import run_async
+from askbook.errors import InputError
+from askbook.settings import Settings, load_settings
+from askbook.wiring import Askbook, open_askbook
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+STOP_SECONDS = 7
+"""For answers that are under way when the server is told to end: longer than they get, shorter than anybody waits."""
+IDLE_SECONDS = 15
+
+
+def serve(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of Markdown to bring up to date, in the background.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; ASKBOOK_HOST. Other than loopback needs a key.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; ASKBOOK_PORT. 0 takes any that is free.")] = None,
+    workers: Annotated[
+        int, typer.Option(help="Processes; more than one needs QDRANT_URL and DATABASE_URL.", min=1, max=64)
+    ] = 1,
+    demo: Annotated[bool, typer.Option("--demo", help="Bring the bundled book on robotics along.")] = False,
+) -> None:
+    """Serve the books over HTTP: answers, search, ingestion. /docs tells all that there is."""
+    given = {"askbook_host": host, "askbook_port": port}
+    settings = load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+    _check_workers(settings, workers)
+    books = [*(folders or []), *([Path(str(files("askbook") / "demo" / DEMO))] if demo else [])]
+    run_async(_prepare(settings, books))
+    listener = _listen(settings)
+    err.print(f"askbook serves on {_address(listener)} (/docs tells what there is; Ctrl+C ends it)")
+    _run(settings, listener, workers)
+
+
+def build_app() -> FastAPI:
+    """What each of several processes runs."""
+    from askbook.api.app import create_app
+    from askbook.api.logs import configure_logs
+
+    settings = load_settings()
+    configure_logs(settings)
+    return create_app(settings)
+
+
+def _run(settings: Settings, listener: socket.socket, workers: int) -> None:
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    from askbook.api.app import create_app
+    from askbook.api.logs import configure_logs
+
+    configure_logs(settings)
+    config = uvicorn.Config(
+        create_app(settings) if workers == 1 else "askbook.cli.serve:build_app",
+        factory=workers > 1,
+        workers=workers,
+        lifespan="on",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Whom a proxy speaks for is not to be believed: a key says who asks.
+        proxy_headers=False,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
+    if workers == 1:
+        uvicorn.Server(config).run([listener])
+    else:
+        Multiprocess(config, [listener]).run()
+
+
+async def _prepare(settings: Settings, folders: list[Path]) -> None:
+    """What would go wrong is said before anything listens."""
+    async with open_askbook(settings) as askbook:
+        if not _is_loopback(settings.askbook_host) and not await askbook.keys.are_in_force():
+            raise InputError(
+                f"askbook does not listen on {settings.askbook_host} without a key: anybody could ask",
+                "Make one: askbook keys create. Or listen on 127.0.0.1.",
+            )
+        for folder in folders:
+            await _submit(askbook, folder)
+
+
+async def _submit(askbook: Askbook, folder: Path) -> None:
+    book = read_book(folder)
+    await refuse_another_folder(askbook, folder, book, "incremental")
+    await askbook.jobs.submit(book.book_id, str(folder.resolve()), "incremental")
+
+
+def _check_workers(settings: Settings, workers: int) -> None:
+    if workers > 1 and settings.qdrant_url is None:
+        raise InputError(
+            f"{workers} processes cannot share the index that lies in one of them",
+            "Set QDRANT_URL to a Qdrant server, or leave --workers at 1: one process answers many at once.",
+        )
+    if workers > 1 and settings.redis_url is None and settings.askbook_rate_limit:
+        raise InputError(
+            f"{workers} processes that each count requests in memory would let {workers} times as many through",
+            "Set REDIS_URL, so that they count together; ASKBOOK_RATE_LIMIT=0 lifts the limit.",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(settings: Settings) -> socket.socket:
+    host, port = settings.askbook_host, settings.askbook_port
+    try:
+        [(family, _, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        listener = socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise InputError(
+            f"askbook cannot listen on {host}:{port}: {error.strerror}", "Choose another with --port or --host."
+        ) from error
+    listener.set_inheritable(True)
+    return listener
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

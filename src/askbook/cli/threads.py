@@ -1,0 +1,137 @@
+"""`askbook threads`: the conversations that are kept."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+from rich.text import Text
+
+from askbook.api.schemas import ConversationThread, ThreadList, ThreadOverview
+from askbook.cli.render import clean, out, print_json
+from askbook.cli.running import run_async
+from askbook.domain import Cited, Message, Thread
+from askbook.settings import load_settings
+from askbook.wiring import Store, open_store
+
+SHORT_ID = 8
+
+
+class Deleted(BaseModel):
+    thread_id: str
+    deleted: bool = True
+
+
+def threads(
+    thread: Annotated[str | None, typer.Argument(help="One thread, whole; the beginning of its id will do.")] = None,
+    book: Annotated[str | None, typer.Option(help="Only threads about this book.")] = None,
+    limit: Annotated[int, typer.Option(help="How many, the latest first.", min=1, max=1000)] = 50,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the thread and its messages, for good.")] = False,
+    rename: Annotated[str | None, typer.Option(help="Give the thread a name, in place of its first question.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the ConversationThread as JSON.")] = False,
+) -> None:
+    """List the conversations, or show one; name it, or delete it."""
+    if thread is None:
+        if delete or rename is not None:
+            raise typer.BadParameter("say which thread: askbook threads ID --delete, or --rename NAME")
+        return _list(book, limit, as_json)
+    if delete and rename is not None:
+        raise typer.BadParameter("--delete and --rename do not go together")
+    if delete:
+        return _delete(thread, as_json)
+    _show(thread, rename, as_json)
+
+
+# --- all of them
+
+
+def _list(book: str | None, limit: int, as_json: bool) -> None:
+    async def load() -> list[Thread]:
+        async with open_store(load_settings()) as store:
+            return await store.threads.load_all(book_id=book, limit=limit)
+
+    found = run_async(load())
+    if as_json:
+        print_json(ThreadList(threads=[ThreadOverview.from_thread(one) for one in found]))
+    elif found:
+        for one in found:
+            _print_entry(one)
+    else:
+        out.print('No conversation yet: askbook ask "your question" starts one.')
+
+
+def _print_entry(thread: Thread) -> None:
+    """Two lines, so that the whole id and the whole title fit into a narrow terminal."""
+    archived = ("  archived", "yellow") if thread.archived_at else ""
+    out.print(Text.assemble((thread.thread_id[:SHORT_ID], "bold cyan"), f"  {clean(thread.title)}", archived))
+    turns = f"{thread.turn_count} {'turn' if thread.turn_count == 1 else 'turns'}"
+    facts = (thread.thread_id, thread.book_id, turns, f"{thread.updated_at.astimezone():%Y-%m-%d %H:%M}")
+    out.print(Text(clean(f"  {' · '.join(facts)}"), style="dim"))
+
+
+# --- one of them
+
+
+async def _load(store: Store, beginning: str, rename: str | None) -> tuple[Thread, tuple[Message, ...]]:
+    thread_id = await store.threads.find_id(beginning)
+    if rename is not None:
+        await store.threads.rename(thread_id, rename)
+    return await store.threads.load(thread_id), await store.threads.load_history(thread_id)
+
+
+def _show(beginning: str, rename: str | None, as_json: bool) -> None:
+    async def load() -> tuple[Thread, tuple[Message, ...]]:
+        async with open_store(load_settings()) as store:
+            return await _load(store, beginning, rename)
+
+    found, history = run_async(load())
+    if as_json:
+        print_json(ConversationThread.from_history(found, history))
+    elif rename is not None:
+        out.print(f"{found.thread_id} is now called: {clean(found.title)}")
+    else:
+        _print_head(found)
+        for message in history:
+            _print_message(message)
+
+
+def _print_head(thread: Thread) -> None:
+    out.print(Text(clean(thread.title), style="bold"))
+    times = f"{thread.created_at.astimezone():%Y-%m-%d %H:%M} to {thread.updated_at.astimezone():%Y-%m-%d %H:%M}"
+    facts = [f"{thread.thread_id}", f"book {thread.book_id}", f"{thread.turn_count} turns", times]
+    if thread.archived_messages:
+        facts.append(f"{thread.archived_messages} older messages archived")
+    if thread.archived_at:
+        facts.append("archived")
+    if thread.tokens_used:
+        facts.append(f"{thread.tokens_used} tokens")
+    out.print(Text(clean(" · ".join(facts)), style="dim"))
+    if thread.topic_summary:
+        out.print(Text(clean(f"Topics: {thread.topic_summary}"), style="dim"))
+
+
+def _print_message(message: Message) -> None:
+    who, style = ("You: ", "bold green") if message.role == "user" else ("Agent: ", "bold cyan")
+    out.print()
+    out.print(Text.assemble((who, style), clean(message.content)))
+    for number, cited in enumerate(message.cited, start=1):
+        out.print(Text(clean(f"[{number}] {_place(cited)}"), style="dim"))
+
+
+def _place(cited: Cited) -> str:
+    return f"{cited.title}  {cited.url}".rstrip()
+
+
+def _delete(beginning: str, as_json: bool) -> None:
+    async def remove() -> Thread:
+        async with open_store(load_settings()) as store:
+            found = await store.threads.load(await store.threads.find_id(beginning))
+            await store.threads.delete(found.thread_id)
+            return found
+
+    gone = run_async(remove())
+    if as_json:
+        print_json(Deleted(thread_id=gone.thread_id))
+    else:
+        out.print(f"{gone.thread_id} is deleted: {clean(gone.title)} ({gone.turn_count} turns)")

@@ -1,0 +1,137 @@
+"""API keys: who may ask, in which role, and of which books.
+
+A key is `askbook_<id>_<secret>`. It is shown once, when it is made; what is kept is its SHA-256. The secret is 256 random
+bits, which nobody can guess, so that a slow hash with a salt, made for passwords, would only slow down every request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import RowMapping, insert, select, update
+
+from askbook.domain import Key, Role, Scope
+from askbook.errors import InputError, NotFound
+from askbook.store.database import Database, to_storable
+from askbook.store.schema import keys
+
+NAME_MAX = 80
+TOUCH_EVERY = timedelta(minutes=1)
+"""A key's last use is known to the minute: a write for every request would cost more than it tells."""
+
+_KEY = re.compile(r"askbook_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
+_PUBLIC_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NOBODY = "0" * 64
+
+
+class Keys:
+    def __init__(self, database: Database, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.database = database
+        self.clock = clock
+
+    async def create(self, name: str, role: Role = "reader", scope: Scope | None = None) -> tuple[Key, str]:
+        """The key as it is kept, and its text, which is never seen again."""
+        scope = scope or Scope()
+        _check_scope(scope)
+        key_id = secrets.token_hex(6)
+        text = f"askbook_{key_id}_{secrets.token_urlsafe(32)}"
+        key = Key(key_id, _check_name(name), role, scope, self.clock())
+        row = {
+            "key_id": key_id,
+            "secret_hash": _hash(text),
+            "name": key.name,
+            "tenant": scope.tenant,
+            "role": role,
+            "books": None if scope.books is None else list(scope.books),
+            "created_at": key.created_at,
+        }
+        async with self.database.writing() as connection:
+            await connection.execute(insert(keys).values(row))
+        return key, text
+
+    async def find(self, text: str) -> Key | None:
+        """The key that this is the text of, unless it was revoked."""
+        shaped = _KEY.fullmatch(text)
+        if shaped is None:
+            return None
+        async with self.database.reading() as connection:
+            row = (await connection.execute(select(keys).where(keys.c.key_id == shaped[1]))).mappings().first()
+        # Compared in constant time, also where there is no such key: the time tells nothing of either.
+        same = hmac.compare_digest(_hash(text), row["secret_hash"] if row else _NOBODY)
+        return _to_key(row) if row and same and row["revoked_at"] is None else None
+
+    async def touch(self, key: Key) -> None:
+        now = self.clock()
+        # A last use in the future comes from a clock that was set back since.
+        if key.last_used_at is not None and abs(now - key.last_used_at) < TOUCH_EVERY:
+            return
+        async with self.database.writing() as connection:
+            await connection.execute(update(keys).where(keys.c.key_id == key.key_id).values(last_used_at=now))
+
+    async def revoke(self, key_id: str) -> Key:
+        """At once and for good; revoked again, it stays as it was."""
+        async with self.database.writing() as connection:
+            those = update(keys).where(keys.c.key_id == to_storable(key_id), keys.c.revoked_at.is_(None))
+            await connection.execute(those.values(revoked_at=self.clock()))
+            query = select(keys).where(keys.c.key_id == to_storable(key_id))
+            row = (await connection.execute(query)).mappings().first()
+        if row is None:
+            raise NotFound(f"there is no key {to_storable(key_id)[:NAME_MAX]}", "`askbook keys list` lists them.")
+        return _to_key(row)
+
+    async def load_all(self) -> list[Key]:
+        """The oldest first, the revoked ones too."""
+        async with self.database.reading() as connection:
+            rows = (await connection.execute(select(keys).order_by(keys.c.created_at, keys.c.key_id))).mappings()
+            return [_to_key(row) for row in rows]
+
+    async def were_made(self) -> bool:
+        """Whether there has ever been a key: a machine that had one is not open again when it is revoked."""
+        async with self.database.reading() as connection:
+            return await connection.scalar(select(keys.c.key_id).limit(1)) is not None
+
+    async def are_in_force(self) -> bool:
+        async with self.database.reading() as connection:
+            query = select(keys.c.key_id).where(keys.c.revoked_at.is_(None)).limit(1)
+            return await connection.scalar(query) is not None
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_name(name: str) -> str:
+    said = to_storable(" ".join(name.split()))
+    if not 1 <= len(said) <= NAME_MAX:
+        raise InputError(f"a key's name has 1 to {NAME_MAX} characters, not {len(said)}", "Say whose key it is.")
+    return said
+
+
+def _check_scope(scope: Scope) -> None:
+    if scope.tenant and not _TENANT.fullmatch(scope.tenant):
+        raise InputError(
+            f"{scope.tenant!r} cannot be a tenant", "Use 1 to 24 small letters, digits or `-`, not beginning with `-`."
+        )
+    for book_id in scope.books or ():
+        if not _PUBLIC_ID.fullmatch(book_id):
+            raise InputError(f"{book_id!r} cannot be a book id", "Name a book as its readers do, without its tenant.")
+    if scope.books is not None and not scope.books:
+        raise InputError("a key for no book at all is of no use", "Name a book, or none for all of them.")
+
+
+def _to_key(row: RowMapping) -> Key:
+    return Key(
+        key_id=row["key_id"],
+        name=row["name"],
+        role=row["role"],
+        scope=Scope(row["tenant"], None if row["books"] is None else tuple(row["books"])),
+        created_at=row["created_at"],
+        revoked_at=row["revoked_at"],
+        last_used_at=row["last_used_at"],
+    )

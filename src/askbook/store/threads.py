@@ -1,0 +1,362 @@
+"""Threads: conversations about a book, each kept for its owner.
+
+A message is a row of its own, not a part of one JSON document: an exchange appends two rows and rewrites nothing, and the
+last fifty are read without the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import RowMapping, Select, delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from askbook.domain import LIVE_MESSAGES, Cited, Message, MetadataValue, Retrieval, Thread
+from askbook.errors import InputError, NotFound
+from askbook.store.database import Database, to_storable
+from askbook.store.schema import messages, threads
+from askbook.store.topics import describe_topics
+
+IDLE = timedelta(hours=1)
+"""After so long a silence a thread is archived."""
+TITLE_MAX = 80
+SUMMARY_FROM = 5
+"""So many exchanges have a topic."""
+METADATA_BYTES = 4096
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Threads:
+    def __init__(self, database: Database, clock: Callable[[], datetime] = utc_now) -> None:
+        self.database = database
+        self.clock = clock
+
+    # --- a conversation as it goes on -------------------------------------------------------------
+
+    async def open(
+        self,
+        thread_id: str | None,
+        book_id: str,
+        owner: str = "",
+        metadata: Mapping[str, MetadataValue] | None = None,
+    ) -> Thread:
+        """The thread of that id, or a new one. Nothing is written before its first exchange."""
+        if thread_id is None:
+            return self._start(str(uuid.uuid4()), book_id, owner, metadata)
+        thread_id = _read_id(thread_id)
+        async with self.database.reading() as connection:
+            row = await _find_row(connection, thread_id)
+            if row is None:
+                return self._start(thread_id, book_id, owner, metadata)
+            thread = await self._load(connection, _own(row, thread_id, owner, book_id))
+        return replace(thread, metadata=_merge(thread.metadata, metadata))
+
+    async def save_exchange(
+        self,
+        thread: Thread,
+        question: Message,
+        answer: Message,
+        *,
+        tokens_used: int = 0,
+        model: str | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
+    ) -> Thread:
+        """Both messages or neither. What others have saved meanwhile stays before them; an archived thread resumes."""
+        _check_exchange(question, answer, tokens_used)
+        async with self.database.writing() as connection:
+            if not thread.turn_count:
+                first = self.database.insert(threads).values(_first_row(thread, question))
+                await connection.execute(first.on_conflict_do_nothing(index_elements=["thread_id"]))
+            found = await _find_row(connection, thread.thread_id, lock=True)
+            row = _own(found, thread.thread_id, thread.owner, thread.book_id)
+            exchange = _in_order(row["updated_at"], question, answer)
+            await connection.execute(insert(messages), _message_rows(row, exchange))
+            await connection.execute(
+                update(threads)
+                .where(threads.c.thread_id == thread.thread_id)
+                .values(
+                    turn_count=row["turn_count"] + 1,
+                    updated_at=exchange[1].timestamp,
+                    archived_at=None,
+                    tokens_used=row["tokens_used"] + tokens_used,
+                    model=row["model"] if model is None else to_storable(model),
+                    metadata=_merge(row["metadata"], thread.metadata, metadata),
+                )
+            )
+            saved = await self._load(connection, await _find_own_row(connection, thread.thread_id, thread.owner))
+            return await _save_topics(connection, saved)
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def load(self, thread_id: str, owner: str = "") -> Thread:
+        """With its live messages."""
+        async with self.database.reading() as connection:
+            return await self._load(connection, await _find_own_row(connection, thread_id, owner))
+
+    async def load_history(self, thread_id: str, owner: str = "") -> tuple[Message, ...]:
+        """All messages, the archived ones too, the oldest first."""
+        async with self.database.reading() as connection:
+            row = await _find_own_row(connection, thread_id, owner)
+            return await _load_messages(connection, row["thread_id"], row["turn_count"])
+
+    async def load_all(self, owner: str = "", book_id: str | None = None, limit: int = 50) -> list[Thread]:
+        """The latest first; with their counts, without their messages."""
+        query = select(threads).where(threads.c.owner == to_storable(owner))
+        if book_id is not None:
+            query = query.where(threads.c.book_id == to_storable(book_id))
+        query = query.order_by(threads.c.updated_at.desc(), threads.c.thread_id).limit(limit)
+        async with self.database.reading() as connection:
+            return [self._to_thread(row) for row in (await connection.execute(query)).mappings()]
+
+    async def find_id(self, beginning: str, owner: str = "") -> str:
+        """The id of the one thread whose id begins so."""
+        named = threads.c.thread_id.startswith(to_storable(beginning.strip().lower()), autoescape=True)
+        query = select(threads.c.thread_id).where(threads.c.owner == to_storable(owner), named).limit(2)
+        async with self.database.reading() as connection:
+            found = (await connection.execute(query)).scalars().all() if beginning.strip() else []
+        if len(found) > 1:
+            raise InputError(f"several threads begin with {beginning}", "Give more of the id.")
+        if not found:
+            raise _no_thread(beginning)
+        return found[0]
+
+    # --- keeping ----------------------------------------------------------------------------------
+
+    async def rename(self, thread_id: str, title: str, owner: str = "") -> Thread:
+        name = to_storable(" ".join(title.split()))
+        if not 1 <= len(name) <= TITLE_MAX:
+            raise InputError(f"a thread's name has 1 to {TITLE_MAX} characters, not {len(name)}")
+        async with self.database.writing() as connection:
+            row = await _find_own_row(connection, thread_id, owner)
+            await connection.execute(update(threads).where(threads.c.thread_id == row["thread_id"]).values(title=name))
+            return await self._load(connection, await _find_own_row(connection, thread_id, owner))
+
+    async def delete(self, thread_id: str, owner: str = "") -> None:
+        """For good, and its messages with it."""
+        async with self.database.writing() as connection:
+            row = await _find_own_row(connection, thread_id, owner)
+            await connection.execute(delete(threads).where(threads.c.thread_id == row["thread_id"]))
+
+    async def archive_idle(self, idle: timedelta = IDLE) -> int:
+        """Mark the threads that have been silent for so long. How many there were."""
+        now = self.clock()
+        silent = update(threads).where(threads.c.archived_at.is_(None), threads.c.updated_at < now - idle)
+        async with self.database.writing() as connection:
+            return (await connection.execute(silent.values(archived_at=now))).rowcount
+
+    # --- rows to words ----------------------------------------------------------------------------
+
+    def _start(self, thread_id: str, book_id: str, owner: str, metadata: Mapping[str, MetadataValue] | None) -> Thread:
+        now = self.clock()
+        return Thread(thread_id, to_storable(book_id), to_storable(owner), (), now, now, metadata=_merge(metadata))
+
+    async def _load(self, connection: AsyncConnection, row: RowMapping) -> Thread:
+        turns = row["turn_count"]
+        live = await _load_messages(connection, row["thread_id"], turns, since=_first_live(turns))
+        query = select(messages.c.tool_calls).where(
+            messages.c.thread_id == row["thread_id"], messages.c.position < _first_live(turns)
+        )
+        earlier = (await connection.execute(query.order_by(messages.c.position))).scalars()
+        calls = [call for calls in earlier for call in calls]
+        history = (*map(_to_retrieval, calls), *(call for message in live for call in message.tool_calls))
+        return replace(self._to_thread(row), messages=live, retrieval_history=history)
+
+    def _to_thread(self, row: RowMapping) -> Thread:
+        return Thread(
+            thread_id=row["thread_id"],
+            book_id=row["book_id"],
+            owner=row["owner"],
+            messages=(),
+            created_at=row["created_at"],
+            updated_at=row["updated_at"],
+            archived_messages=_first_live(row["turn_count"]),
+            archived_at=row["archived_at"] or self._silent_since(row["updated_at"]),
+            title=row["title"],
+            topic_summary=row["topic_summary"],
+            metadata=row["metadata"],
+            tokens_used=row["tokens_used"],
+            turn_count=row["turn_count"],
+            model=row["model"],
+        )
+
+    def _silent_since(self, updated_at: datetime) -> datetime | None:
+        """A silent thread is archived, whether or not `archive_idle` came by."""
+        return updated_at + IDLE if updated_at < self.clock() - IDLE else None
+
+
+# --- what is asked of a thread --------------------------------------------------------------------
+
+
+def _read_id(text: str) -> str:
+    try:
+        read = uuid.UUID(text)
+    except ValueError:
+        read = None
+    if read is None or read.version != 4 or str(read) != text.lower():
+        raise InputError(
+            f"{to_storable(text)[:TITLE_MAX]!r} is not the id of a thread",
+            "An id is a UUID4; leave it out for a new thread.",
+        )
+    return str(read)
+
+
+def _no_thread(thread_id: str) -> NotFound:
+    return NotFound(f"there is no thread {to_storable(thread_id)[:TITLE_MAX]}", "`askbook threads` lists them.")
+
+
+def _check_exchange(question: Message, answer: Message, tokens_used: int) -> None:
+    if (question.role, answer.role) != ("user", "assistant"):
+        raise InputError(f"an exchange is a question and its answer, not {question.role} and {answer.role}")
+    if not question.content.strip() or not answer.content.strip():
+        raise InputError("an exchange needs the words of both, the question and its answer")
+    if question.confidence is not None or question.tool_calls or question.cited:
+        raise InputError("only an answer has a confidence, sources and searches")
+    if tokens_used < 0:
+        raise InputError(f"tokens_used is 0 or more, not {tokens_used}")
+
+
+def _merge(*parts: Mapping[str, MetadataValue] | None) -> dict[str, MetadataValue]:
+    """As JSON gives it back, so that a saved thread equals a loaded one; what comes later counts."""
+    try:
+        given = json.dumps({name: value for part in parts if part for name, value in part.items()}, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"metadata must be JSON: {error}") from error
+    merged = _clean_json(json.loads(given))
+    if len(json.dumps(merged, ensure_ascii=False).encode()) > METADATA_BYTES:
+        raise InputError(
+            f"a thread's metadata may take {METADATA_BYTES} bytes, and this takes more", "Keep less in it."
+        )
+    return merged
+
+
+def _clean_json(value: Any) -> Any:
+    match value:
+        case str():
+            return to_storable(value)
+        case list():
+            return [_clean_json(one) for one in value]
+        case dict():
+            return {to_storable(name): _clean_json(one) for name, one in value.items()}
+        case _:
+            return value
+
+
+# --- words to rows --------------------------------------------------------------------------------
+
+
+def _first_row(thread: Thread, question: Message) -> dict[str, Any]:
+    return {
+        "thread_id": thread.thread_id,
+        "book_id": thread.book_id,
+        "owner": thread.owner,
+        "title": _to_title(question.content),
+        "metadata": {},
+        "tokens_used": 0,
+        "turn_count": 0,
+        "created_at": question.timestamp,
+        "updated_at": question.timestamp,
+    }
+
+
+def _to_title(question: str) -> str:
+    line = to_storable(" ".join(question.split()))
+    return line if len(line) <= TITLE_MAX else f"{line[: TITLE_MAX - 1].rstrip()}…"
+
+
+def _in_order(last: datetime, question: Message, answer: Message) -> tuple[Message, Message]:
+    """Of two questions asked at once the slower is saved after the faster one's answer; its time must not be before."""
+    asked = max(last, question.timestamp)
+    return replace(question, timestamp=asked), replace(answer, timestamp=max(asked, answer.timestamp))
+
+
+def _message_rows(row: RowMapping, exchange: Sequence[Message]) -> list[dict[str, Any]]:
+    return [
+        {
+            "thread_id": row["thread_id"],
+            "position": position,
+            "role": message.role,
+            "content": to_storable(message.content),
+            "timestamp": message.timestamp,
+            "confidence": message.confidence,
+            "cited": [_clean_json(asdict(one)) for one in message.cited],
+            "tool_calls": [_from_retrieval(call) for call in message.tool_calls],
+            "refusal": message.refusal,
+        }
+        for position, message in enumerate(exchange, start=2 * row["turn_count"])
+    ]
+
+
+def _from_retrieval(call: Retrieval) -> dict[str, Any]:
+    return _clean_json({**asdict(call), "timestamp": call.timestamp.astimezone(UTC).isoformat()})
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+async def _find_row(connection: AsyncConnection, thread_id: str, lock: bool = False) -> RowMapping | None:
+    query: Select[Any] = select(threads).where(threads.c.thread_id == thread_id)
+    # SQLite's writers have locked the whole file by now.
+    return (await connection.execute(query.with_for_update() if lock else query)).mappings().first()
+
+
+async def _find_own_row(connection: AsyncConnection, thread_id: str, owner: str) -> RowMapping:
+    return _own(await _find_row(connection, _read_id(thread_id)), thread_id, owner)
+
+
+def _own(row: RowMapping | None, thread_id: str, owner: str, book_id: str | None = None) -> RowMapping:
+    """A thread of somebody else, or of another book, is not there."""
+    if (
+        row is None
+        or row["owner"] != to_storable(owner)
+        or (book_id is not None and row["book_id"] != to_storable(book_id))
+    ):
+        raise _no_thread(thread_id)
+    return row
+
+
+async def _load_messages(
+    connection: AsyncConnection, thread_id: str, turns: int, since: int = 0
+) -> tuple[Message, ...]:
+    query = select(messages).where(messages.c.thread_id == thread_id, messages.c.position >= since)
+    rows = (await connection.execute(query.order_by(messages.c.position))).mappings()
+    return tuple(_to_message(row, archived=row["position"] < _first_live(turns)) for row in rows)
+
+
+async def _save_topics(connection: AsyncConnection, thread: Thread) -> Thread:
+    if thread.turn_count < SUMMARY_FROM:
+        return thread
+    summary = describe_topics(thread.messages)
+    if summary != thread.topic_summary:
+        same = threads.c.thread_id == thread.thread_id
+        await connection.execute(update(threads).where(same).values(topic_summary=summary))
+    return replace(thread, topic_summary=summary)
+
+
+def _first_live(turns: int) -> int:
+    """The position of the oldest live message, which is also how many are archived."""
+    return max(0, 2 * turns - LIVE_MESSAGES)
+
+
+def _to_message(row: RowMapping, archived: bool) -> Message:
+    return Message(
+        role=row["role"],
+        content=row["content"],
+        timestamp=row["timestamp"],
+        confidence=row["confidence"],
+        cited=tuple(Cited(**one) for one in row["cited"]),
+        tool_calls=tuple(map(_to_retrieval, row["tool_calls"])),
+        refusal=row["refusal"],
+        archived=archived,
+    )
+
+
+def _to_retrieval(call: Mapping[str, Any]) -> Retrieval:
+    return Retrieval(**{**call, "timestamp": datetime.fromisoformat(call["timestamp"])})

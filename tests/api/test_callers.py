@@ -1,0 +1,226 @@
+"""Who is let in: by a key, or by sitting at a machine that never had one. No header makes a stranger local."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from fastapi import FastAPI
+from httpx2 import ASGITransport, AsyncClient
+from sqlalchemy import select
+
+from api.tenants import BOOK, World, make_key, open_world, write_book
+from askbook.api.app import create_app
+from askbook.settings import Settings
+from askbook.store.schema import metadata
+from askbook.wiring import open_askbook
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+QUESTION = {"query": "What force does the gripper close with?"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with open_world(tmp_path_factory.mktemp("world")) as world:
+        yield world
+
+
+def build_settings(home: Path) -> Settings:
+    return Settings.model_validate({"askbook_home": home, "askbook_embedder": "none"})
+
+
+# --- a machine without keys -----------------------------------------------------------------------
+
+
+@dataclass
+class Machine:
+    """askbook on a machine of its own, met from anywhere."""
+
+    app: FastAPI
+
+    async def call(self, peer: str | None = "127.0.0.1", host: str = "127.0.0.1:8000", **headers: str) -> int:
+        async def from_peer(scope: Any, receive: Any, send: Any) -> None:
+            await self.app({**scope, "client": (peer, 50_000) if peer else None}, receive, send)
+
+        async with AsyncClient(transport=ASGITransport(from_peer), base_url=f"http://{host}") as client:
+            return (await client.get("/info", headers=headers)).status_code
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def machine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Machine]:
+    """Nobody ever made a key on it."""
+    app = create_app(build_settings(tmp_path_factory.mktemp("machine")))
+    async with app.router.lifespan_context(app):
+        yield Machine(app)
+
+
+async def test_whoever_sits_at_the_machine_needs_no_key(machine: Machine) -> None:
+    for peer in ("127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"):
+        assert await machine.call(peer) == 200, peer
+    for host in ("localhost:8000", "[::1]:8000", "127.0.0.1"):
+        assert await machine.call(host=host) == 200, host
+    # Clients of OpenAI cannot be told to send no key.
+    assert await machine.call(Authorization="Bearer none") == 200
+
+
+async def test_a_stranger_needs_one(machine: Machine) -> None:
+    for peer in ("10.0.0.7", "8.8.8.8", "::ffff:10.0.0.7", "localhost", "testclient", None):
+        assert await machine.call(peer) == 401, peer
+
+
+async def test_no_header_makes_a_stranger_local(machine: Machine) -> None:
+    for header in ("X-Forwarded-For", "X-Real-IP", "Forwarded", "X-Forwarded-Host"):
+        assert await machine.call("10.0.0.7", **{header: "127.0.0.1"}) == 401
+        # And behind a proxy on this machine everybody seems to come from it.
+        assert await machine.call("127.0.0.1", **{header: "127.0.0.1"}) == 401
+
+
+async def test_a_page_that_had_its_name_point_here_is_a_stranger(machine: Machine) -> None:
+    for host in ("evil.example", "127.0.0.1.evil.example", "evil.example:8000", "10.0.0.7"):
+        assert await machine.call(host=host) == 401, host
+
+
+async def test_without_keys_there_is_no_limit(machine: Machine) -> None:
+    async with AsyncClient(transport=ASGITransport(machine.app), base_url="http://127.0.0.1") as client:
+        answers = [await client.get("/v1/models") for _ in range(120)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert "X-RateLimit-Limit" not in answers[-1].headers
+
+
+async def test_a_machine_that_ever_had_a_key_wants_one(tmp_path: Path) -> None:
+    app = create_app(build_settings(tmp_path))
+    async with app.router.lifespan_context(app):
+        key = await make_key(app.state.askbook, "", "reader")
+        assert await Machine(app).call() == 401
+        await app.state.askbook.keys.revoke(key.split("_")[1])
+        assert await Machine(app).call() == 401
+
+
+# --- by a key -------------------------------------------------------------------------------------
+
+
+async def test_a_key_is_shown_in_either_header(world: World) -> None:
+    key = world.tenants["acme"].reader
+    for headers in (
+        {"X-API-Key": key},
+        {"x-api-key": key},
+        {"Authorization": f"Bearer {key}"},
+        {"authorization": f"bearer {key}"},
+    ):
+        assert (await world.client.get("/info", headers=headers)).status_code == 200, headers
+    for headers in (
+        {"Authorization": key},
+        {"Authorization": f"Basic {key}"},
+        {"Authorization": "Bearer"},
+        {"X-API-Key": f"Bearer {key}"},
+        {"Cookie": f"X-API-Key={key}"},
+        {"X-API-Key": "wrong", "Authorization": f"Bearer {key}"},
+    ):
+        refused = await world.client.get("/info", headers=headers)
+        assert refused.status_code == 401, headers
+        assert refused.json()["error"] == "authentication_error"
+        assert refused.headers["WWW-Authenticate"] == "Bearer"
+    assert (await world.client.get(f"/info?api_key={key}")).status_code == 401
+
+
+async def test_revoked_in_the_middle_of_its_use(world: World) -> None:
+    key = await make_key(world.askbook, "acme", "reader")
+    assert (await world.call("GET", "/info", key)).status_code == 200
+    await world.askbook.keys.revoke(key.split("_")[1])
+    refused = await world.call("GET", "/info", key)
+    wrong = await world.call("GET", "/info", key[:-3] + "AAA")
+    assert (refused.status_code, wrong.status_code) == (401, 401)
+    # Nobody learns from an answer whether a key was ever right.
+    assert [refused.json()[name] for name in ("error", "message", "detail")] == [
+        wrong.json()[name] for name in ("error", "message", "detail")
+    ]
+
+
+async def test_an_admin_of_one_tenant_is_nobody_elses(world: World) -> None:
+    listed = (await world.call("GET", "/ingestion/status", world.tenants["acme"].admin)).json()
+    assert [one["job_id"] for one in listed["jobs"]] == world.tenants["acme"].job_ids
+    assert {one["book_id"] for one in listed["jobs"]} == {BOOK}
+
+
+# --- L5, over HTTP --------------------------------------------------------------------------------
+
+
+async def test_a_hundred_a_minute_whatever_the_headers_say(world: World) -> None:
+    key, other = [await make_key(world.askbook, "acme", "reader") for _ in range(2)]
+
+    async def call(number: int) -> int:
+        spoofed = {"X-Forwarded-For": f"10.0.{number}.1", "X-Real-IP": f"10.1.{number}.1", "Forwarded": f"for={number}"}
+        return (await world.call("GET", "/v1/models", key, headers=spoofed)).status_code
+
+    statuses = await asyncio.gather(*(call(number) for number in range(150)))
+    print(f"L5: of 150 at once {statuses.count(200)} got in, {statuses.count(429)} were told to wait")
+    assert (statuses.count(200), statuses.count(429)) == (100, 50)
+    refused = await world.call("GET", "/v1/models", key)
+    assert refused.json()["error"] == "rate_limited"
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+    assert (refused.headers["X-RateLimit-Limit"], refused.headers["X-RateLimit-Remaining"]) == ("100", "0")
+    assert (await world.call("GET", "/v1/models", other)).headers["X-RateLimit-Remaining"] == "99"
+
+
+async def test_what_is_left_is_on_every_answer(world: World) -> None:
+    key = await make_key(world.askbook, "acme", "reader")
+    admin = await make_key(world.askbook, "acme", "admin")
+    streamed = await world.call("POST", "/chat/stream", key, json={"message": "What is the gripper code?"})
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+    assert streamed.headers["X-RateLimit-Remaining"] == "99"
+    missing = await world.call("GET", "/lesson/00000000-0000-0000-0000-000000000000", key)
+    assert (missing.status_code, missing.headers["X-RateLimit-Remaining"]) == (404, "98")
+    unfit = await world.call("POST", "/ask", key, json={"query": ""})
+    assert (unfit.status_code, unfit.headers["X-RateLimit-Limit"]) == (400, "100")
+    assert int(unfit.headers["X-RateLimit-Reset"]) > 1_700_000_000
+    dear = await world.call("GET", "/gaps", admin)
+    assert dear.headers["X-RateLimit-Remaining"] == "95"
+
+
+# --- S6: a key is nowhere but in its bearer's hands -----------------------------------------------
+
+
+async def test_no_key_in_logs_bodies_database_or_metrics(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    secrets = [key.split("_", 2)[2] for key in world.all_keys()]
+    heard: list[str] = []
+    for tenant in world.tenants.values():
+        for key in (tenant.reader, tenant.admin, tenant.revoked):
+            for method, path, body in (
+                ("POST", "/ask", QUESTION),
+                ("POST", "/ask", {"query": 7}),
+                ("GET", f"/lesson/{key}", None),
+                ("GET", f"/info?api_key={key}", None),
+                ("GET", "/metrics", None),
+                ("GET", "/gaps", None),
+            ):
+                response = await world.call(method, path, key, json=body)
+                # What the caller wrote into the address itself may come back to it.
+                if key not in path:
+                    heard.append(f"{response.headers} {response.text}")
+    async with world.askbook.ledger.database.reading() as connection:
+        for table in metadata.sorted_tables:
+            heard += [str(tuple(row)) for row in await connection.execute(select(table))]
+    heard += [
+        path.read_bytes().decode("latin-1") for path in world.askbook.settings.askbook_home.rglob("*") if path.is_file()
+    ]
+    # But for those of the client, which tell the address that it calls.
+    heard += [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
+    assert len(heard) > 100
+    assert [secret for secret in secrets if any(secret in one for one in heard)] == []
+
+
+async def test_a_tenants_book_is_ingested_from_the_terminal_by_its_whole_id(tmp_path: Path) -> None:
+    folder = write_book(tmp_path / "book", "acme")
+    async with open_askbook(build_settings(tmp_path / "home")) as askbook:
+        job = await askbook.jobs.submit(f"acme/{BOOK}", str(folder), "incremental")
+        assert (await askbook.worker.run_job(job.job_id)).status == "completed"
+        (record,) = await askbook.ledger.load_books()
+    assert record.book_id == f"acme/{BOOK}"

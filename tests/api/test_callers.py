@@ -17,6 +17,7 @@ from sqlalchemy import select
 
 from api.tenants import BOOK, World, make_key, open_world, write_book
 from askbook.api.app import create_app
+from askbook.api.logs import build_formatter
 from askbook.settings import Settings
 from askbook.store.schema import metadata
 from askbook.wiring import open_askbook
@@ -215,6 +216,13 @@ async def test_no_key_in_logs_bodies_database_or_metrics(world: World, caplog: p
     heard += [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
     assert len(heard) > 100
     assert [secret for secret in secrets if any(secret in one for one in heard)] == []
+
+
+async def test_a_key_that_somebody_writes_into_an_address_is_not_logged(world: World, tmp_path: Path) -> None:
+    key = world.tenants["acme"].reader
+    line = logging.makeLogRecord({"msg": f"GET /info?api_key={key} failed", "levelno": logging.INFO})
+    assert build_formatter(build_settings(tmp_path)).format(line).count("***") == 1
+    assert key.split("_", 2)[2] not in build_formatter(build_settings(tmp_path)).format(line)
 
 
 async def test_a_tenants_book_is_ingested_from_the_terminal_by_its_whole_id(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from askbook.domain import Scope
 from askbook.errors import NotFound
 from askbook.store.database import Database
 from askbook.store.jobs import Jobs
@@ -70,3 +71,25 @@ async def test_a_failed_job_says_why(jobs: Jobs) -> None:
     assert await jobs.load_open() == []
     with pytest.raises(NotFound):
         await jobs.load(99)
+
+
+async def test_a_job_of_another_tenant_is_not_there(jobs: Jobs) -> None:
+    books = ("robots", "acme/robots", "acme/tea", "acme-2/robots")
+    made = {book_id: (await jobs.submit(book_id, "folder", "full")).job_id for book_id in books}
+
+    async def seen(scope: Scope) -> list[str]:
+        """The same whether they are listed or asked for one by one."""
+        listed = [job.book_id for job in await jobs.load_all(scope=scope)]
+        for book_id, job_id in made.items():
+            if book_id in listed:
+                assert (await jobs.load(job_id, scope)).book_id == book_id
+            else:
+                with pytest.raises(NotFound, match=f"there is no job {job_id}"):
+                    await jobs.load(job_id, scope)
+        return listed
+
+    assert await seen(Scope()) == ["robots"]
+    assert await seen(Scope("acme")) == ["acme/tea", "acme/robots"]
+    assert await seen(Scope("acme", ("tea",))) == ["acme/tea"]
+    assert await seen(Scope("acme-2")) == ["acme-2/robots"]
+    assert await seen(Scope("ac")) == await seen(Scope("a%")) == []

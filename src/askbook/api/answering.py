@@ -22,8 +22,6 @@ from askbook.domain import AnswerEvent, Failed, Question, Refusal, Replied, Stat
 from askbook.errors import AskbookError, EmbedderUnavailable
 from askbook.wiring import Askbook
 
-CLOSE_SECONDS = 0.5
-
 End = Coroutine[Any, Any, Exception]
 """Waits for a reason to stop."""
 Event = AnswerEvent | None
@@ -156,15 +154,7 @@ async def _follow(
     finally:
         for reason in reasons:
             reason.cancel()
-        await _leave(running, _close(coming, events))
-
-
-async def _leave(running: Running, closing: Coroutine[Any, Any, None]) -> None:
-    """A part that hangs must not keep its reader waiting: what takes longer goes on by itself."""
-    task = asyncio.create_task(closing)
-    running.leaving.add(task)
-    task.add_done_callback(running.leaving.discard)
-    await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+        await running.leave(_close(coming, events))
 
 
 async def _close(coming: asyncio.Future[AnswerEvent] | None, events: AsyncGenerator[AnswerEvent]) -> None:

@@ -18,6 +18,7 @@ from askbook import __version__
 from askbook.api.bodies import BoundedRequests
 from askbook.api.closing import Closing, told_by_signals
 from askbook.api.failing import install_handlers
+from askbook.api.guard import OutageGuard
 from askbook.api.limits import LimitHeaders, build_limiter
 from askbook.api.metrics import Metrics
 from askbook.api.middleware import RequestScope
@@ -92,6 +93,7 @@ def _wrap(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         body_seconds=settings.askbook_body_seconds,
         larger={"/ingestion/webhook/github": WEBHOOK_BYTES},
     )
+    app.add_middleware(OutageGuard)
     if settings.askbook_cors_origins:
         app.add_middleware(
             CORSMiddleware,

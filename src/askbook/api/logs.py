@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from structlog.typing import EventDict, Processor
 
 from askbook.settings import Settings
+from askbook.store.keys import KEY
 
 QUIET = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "asyncio", "aiosqlite", "alembic")
 """These tell at length what we tell in a word."""
@@ -56,7 +57,7 @@ class Masked(structlog.stdlib.ProcessorFormatter):
         self._secrets = sorted(secrets, key=len, reverse=True)
 
     def format(self, record: logging.LogRecord) -> str:
-        line = super().format(record)
+        line = KEY.sub("***", super().format(record))
         for secret in self._secrets:
             line = line.replace(secret, "***")
         return line

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -18,6 +19,7 @@ from askbook.settings import Settings
 from askbook.store.deliveries import Deliveries
 from askbook.wiring import Askbook
 
+LEAVE_SECONDS = 0.5
 NEEDED = ("database", "index")
 """Without both there is no answer."""
 
@@ -51,26 +53,26 @@ class Running:
         wanted = resolve_book(caller, book_id, books)
         return next(record for record in books if record.book_id == wanted)
 
+    async def leave(self, ending: Coroutine[Any, Any, None]) -> None:
+        """A part that hangs must not keep its reader waiting: what takes longer to end does so by itself."""
+        task = asyncio.create_task(ending)
+        self.leaving.add(task)
+        task.add_done_callback(self.leaving.discard)
+        await asyncio.wait({task}, timeout=LEAVE_SECONDS)
+
 
 def get_running(request: Request) -> Running:
     return request.app.state.running
 
 
-def get_with_database(request: Request) -> Running:
-    """For routes that read or write: a database that is down is said at once, not after a wait."""
-    running = get_running(request)
-    running.watch.check(("database",))
-    return running
-
-
 def get_with_index(request: Request) -> Running:
+    """For routes that search: an index that is down is said at once, not after a wait."""
     running = get_running(request)
     running.watch.check(NEEDED)
     return running
 
 
 Up = Annotated[Running, Depends(get_running)]
-WithDatabase = Annotated[Running, Depends(get_with_database)]
 WithIndex = Annotated[Running, Depends(get_with_index)]
 Reader = Annotated[Caller, Depends(get_caller)]
 Admin = Annotated[Caller, Depends(get_admin)]

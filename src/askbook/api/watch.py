@@ -35,6 +35,7 @@ class Watch:
     def __init__(self, pings: Mapping[str, Ping]) -> None:
         self._pings = pings
         self.signs = {part: Sign() for part in pings}
+        self._asked_at = dict.fromkeys(pings, 0.0)
         self._gone = {part: asyncio.Event() for part in pings}
 
     async def run(self) -> None:
@@ -70,8 +71,11 @@ class Watch:
         started = time.monotonic()
         why = await self._find_fault(part)
         took = time.monotonic() - started
-        if why == "late" and took > PATIENCE_SECONDS + STALL_SECONDS:
+        stalled = why == "late" and took > PATIENCE_SECONDS + STALL_SECONDS
+        # Asked twice at once, by a client and by the clock: the later question has the later answer.
+        if stalled or started < self._asked_at[part]:
             return
+        self._asked_at[part] = started
         before, self.signs[part] = self.signs[part], Sign(not why, took * 1000, why)
         if why:
             self._gone[part].set()

@@ -66,6 +66,7 @@ def _run(settings: Settings, listener: socket.socket, workers: int) -> None:
 
     from askbook.api.app import create_app
     from askbook.api.logs import configure_logs
+    from askbook.api.sockets import PromptRequests
 
     configure_logs(settings)
     config = uvicorn.Config(
@@ -73,6 +74,7 @@ def _run(settings: Settings, listener: socket.socket, workers: int) -> None:
         factory=workers > 1,
         workers=workers,
         lifespan="on",
+        http=PromptRequests,
         ws="none",
         log_config=None,
         access_log=False,

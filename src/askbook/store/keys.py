@@ -24,7 +24,7 @@ NAME_MAX = 80
 TOUCH_EVERY = timedelta(minutes=1)
 """A key's last use is known to the minute: a write for every request would cost more than it tells."""
 
-_KEY = re.compile(r"askbook_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+KEY = re.compile(r"askbook_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 _PUBLIC_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NOBODY = "0" * 64
@@ -57,7 +57,7 @@ class Keys:
 
     async def find(self, text: str) -> Key | None:
         """The key that this is the text of, unless it was revoked."""
-        shaped = _KEY.fullmatch(text)
+        shaped = KEY.fullmatch(text)
         if shaped is None:
             return None
         async with self.database.reading() as connection:

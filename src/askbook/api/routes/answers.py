@@ -14,7 +14,7 @@ from askbook.api.callers import Caller
 from askbook.api.examples import STREAM, errors
 from askbook.api.failing import get_request_id
 from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest
-from askbook.api.running import Reader, Running, WithDatabase, WithIndex
+from askbook.api.running import Reader, Running, Up, WithIndex
 from askbook.api.schemas import (
     AgentResponse,
     ChatResponse,
@@ -73,7 +73,7 @@ async def chat_stream(body: ChatRequest, request: Request, running: WithIndex, c
 
 @router.get("/sessions", responses=errors(404))
 async def sessions(
-    running: WithDatabase,
+    running: Up,
     caller: Reader,
     book_id: BookId | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
@@ -85,7 +85,7 @@ async def sessions(
 
 
 @router.get("/session/{session_id}/history", responses=errors(404))
-async def history(session_id: SessionPath, running: WithDatabase, caller: Reader) -> ConversationThread:
+async def history(session_id: SessionPath, running: Up, caller: Reader) -> ConversationThread:
     """A whole conversation: the live messages, and the earlier ones that were archived."""
     threads = running.askbook.threads
     thread = await threads.load(session_id, caller.owner)
@@ -94,7 +94,7 @@ async def history(session_id: SessionPath, running: WithDatabase, caller: Reader
 
 
 @router.delete("/session/{session_id}", status_code=204, responses=errors(404))
-async def delete_session(session_id: SessionPath, running: WithDatabase, caller: Reader) -> Response:
+async def delete_session(session_id: SessionPath, running: Up, caller: Reader) -> Response:
     """Delete a conversation, for good."""
     await running.askbook.threads.delete(session_id, caller.owner)
     return Response(status_code=204)

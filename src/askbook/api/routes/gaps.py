@@ -12,14 +12,14 @@ from askbook.answer.gaps import find_gaps
 from askbook.api.examples import errors
 from askbook.api.gap_schemas import FeedbackRequest, FeedbackResponse, GapList
 from askbook.api.requests import BookId
-from askbook.api.running import Admin, Reader, WithDatabase
+from askbook.api.running import Admin, Reader, Up
 from askbook.domain import to_public_id
 
 router = APIRouter(tags=["gaps"])
 
 
 @router.post("/feedback", responses=errors(404, 413), summary="Say whether an answer helped")
-async def give_feedback(running: WithDatabase, caller: Reader, body: FeedbackRequest) -> FeedbackResponse:
+async def give_feedback(running: Up, caller: Reader, body: FeedbackRequest) -> FeedbackResponse:
     given = await running.askbook.questions.save_feedback(
         body.session_id, caller.owner, body.helpful, body.comment, body.position
     )
@@ -28,7 +28,7 @@ async def give_feedback(running: WithDatabase, caller: Reader, body: FeedbackReq
 
 @router.get("/gaps", responses=errors(404), summary="The questions that the book could not answer")
 async def list_gaps(
-    running: WithDatabase,
+    running: Up,
     caller: Admin,
     book_id: Annotated[BookId | None, Query()] = None,
     days: Annotated[int, Query(ge=1, le=3650, description="Asked within so many days.")] = 90,

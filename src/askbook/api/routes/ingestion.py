@@ -22,7 +22,7 @@ from askbook.api.book_schemas import (
 from askbook.api.callers import find_books
 from askbook.api.examples import errors
 from askbook.api.requests import BookId, TriggerRequest
-from askbook.api.running import Admin, Running, WithDatabase
+from askbook.api.running import Admin, Running, Up
 from askbook.api.schemas import FileProblem, IngestionJob
 from askbook.book.reader import read_book, read_lessons
 from askbook.domain import BookRecord, Job, Lesson, Problem, to_public_id
@@ -38,7 +38,7 @@ _DELIVERY = re.compile(r"[A-Za-z0-9-]{1,128}")
 
 
 @router.post("/ingestion/trigger", status_code=202, responses=errors(404, 413))
-async def trigger(body: TriggerRequest, running: WithDatabase, caller: Admin) -> IngestionJob:
+async def trigger(body: TriggerRequest, running: Up, caller: Admin) -> IngestionJob:
     """Bring a book into step with its folder. The same asked twice is one job."""
     book = await running.find_book(caller, body.book_id)
     return _to_body(await running.runner.submit(book, body.mode))
@@ -46,7 +46,7 @@ async def trigger(body: TriggerRequest, running: WithDatabase, caller: Admin) ->
 
 @router.get("/ingestion/status", responses=errors(404))
 async def status(
-    running: WithDatabase,
+    running: Up,
     caller: Admin,
     book_id: BookId | None = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
@@ -67,18 +67,13 @@ async def status(
 
 
 @router.get("/ingestion/status/{job_id}", responses=errors(404))
-async def job_status(
-    job_id: Annotated[int, Path(ge=1, le=JOB_ID_MAX)], running: WithDatabase, caller: Admin
-) -> IngestionJob:
+async def job_status(job_id: Annotated[int, Path(ge=1, le=JOB_ID_MAX)], running: Up, caller: Admin) -> IngestionJob:
     """One job: how far it is, how it ended, and what was wrong with which file."""
-    job = await running.askbook.jobs.load(job_id)
-    if not caller.scope.holds(job.book_id):
-        raise NotFound(f"there is no job {job_id}")
-    return _to_body(job)
+    return _to_body(await running.askbook.jobs.load(job_id, caller.scope))
 
 
 @router.get("/ingestion/changes", responses=errors(404))
-async def changes(running: WithDatabase, caller: Admin, book_id: BookId | None = None) -> IngestionChanges:
+async def changes(running: Up, caller: Admin, book_id: BookId | None = None) -> IngestionChanges:
     """What an incremental ingestion would do now."""
     book = await running.find_book(caller, book_id)
     lessons, problems = await asyncio.to_thread(_read_folder, book)
@@ -96,7 +91,7 @@ async def changes(running: WithDatabase, caller: Admin, book_id: BookId | None =
 )
 async def github_webhook(
     request: Request,
-    running: WithDatabase,
+    running: Up,
     book_id: BookId | None = None,
     signature: Annotated[str, Header(alias="X-Hub-Signature-256", max_length=HEADER_MAX)] = "",
     delivery: Annotated[str, Header(alias="X-GitHub-Delivery", max_length=HEADER_MAX)] = "",

@@ -35,7 +35,7 @@ from askbook.api.completions import (
 )
 from askbook.api.examples import errors
 from askbook.api.requests import BOOK_ID
-from askbook.api.running import Reader, Running, WithDatabase, WithIndex
+from askbook.api.running import Reader, Running, Up, WithIndex
 from askbook.api.schemas import ChatResponse
 from askbook.domain import (
     Answer,
@@ -89,14 +89,14 @@ async def complete(
 
 
 @router.get("/models", responses=errors())
-async def models(running: WithDatabase, caller: Reader) -> ModelList:
+async def models(running: Up, caller: Reader) -> ModelList:
     """The books of this key, as models."""
     books = find_books(caller, await running.askbook.ledger.load_books())
     return ModelList(data=[_to_model(one) for one in books])
 
 
 @router.get("/models/{model}", responses=errors(404))
-async def model(model: Annotated[str, Path(pattern=BOOK_ID)], running: WithDatabase, caller: Reader) -> ModelInfo:
+async def model(model: Annotated[str, Path(pattern=BOOK_ID)], running: Up, caller: Reader) -> ModelInfo:
     return _to_model(await running.find_book(caller, _read_book(model)))
 
 

@@ -12,7 +12,7 @@ from askbook.api.book_schemas import BookInfo, ContextResponse, DocumentChunk, I
 from askbook.api.callers import find_books
 from askbook.api.examples import errors
 from askbook.api.requests import UUID, BookId, SearchRequest
-from askbook.api.running import Reader, WithDatabase, WithIndex
+from askbook.api.running import Reader, Up, WithIndex
 from askbook.api.schemas import SearchResponse
 from askbook.domain import BookRecord, Filters, to_public_id
 from askbook.index.choices import check_choices
@@ -37,7 +37,7 @@ async def search(body: SearchRequest, running: WithIndex, caller: Reader) -> Sea
 @router.get("/context/{chunk_id}", responses=errors(404))
 async def context(
     chunk_id: Annotated[str, Path(pattern=UUID)],
-    running: WithDatabase,
+    running: Up,
     caller: Reader,
     book_id: BookId | None = None,
     reach: Annotated[int, Query(ge=0, le=REACH_MAX, description="How many chunks on either side.")] = 1,
@@ -53,7 +53,7 @@ async def context(
 @router.get("/lesson/{parent_doc_id}", responses=errors(404))
 async def lesson(
     parent_doc_id: Annotated[str, Path(pattern=UUID)],
-    running: WithDatabase,
+    running: Up,
     caller: Reader,
     book_id: BookId | None = None,
 ) -> LessonResponse:
@@ -64,7 +64,7 @@ async def lesson(
 
 
 @router.get("/info", responses=errors())
-async def info(running: WithDatabase, caller: Reader) -> InfoResponse:
+async def info(running: Up, caller: Reader) -> InfoResponse:
     """The books of this key, and what searches and answers."""
     askbook = running.askbook
     collection = running.settings.qdrant_collection_name

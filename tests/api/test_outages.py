@@ -7,6 +7,7 @@ them, and no Qdrant is behind it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import signal
@@ -112,7 +113,8 @@ def postgres(tmp_path: Path) -> Iterator[Any]:
 def _signal_all(postmaster: int, number: int) -> None:
     children = subprocess.run(["pgrep", "-P", str(postmaster)], capture_output=True, text=True).stdout.split()
     for process in (postmaster, *map(int, children)):
-        os.kill(process, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 @pytest.mark.parametrize("how", ["stopped", "hung"])

@@ -55,7 +55,9 @@ from askbook.domain import (
     UnsupportedChoice,
 )
 from askbook.errors import AskbookError, DeadlinePassed, EmbedderUnavailable, InputError, ModelUnavailable
+from askbook.index.coverage import Rarities
 from askbook.index.embedders.base import Embedder
+from askbook.index.keywords import find_terms
 from askbook.index.search import Searcher
 from askbook.index.vectors.base import VectorIndex
 from askbook.store.ledger import Ledger
@@ -68,7 +70,7 @@ SELECTED_MAX = 5000
 ASKS_FOR_MORE = ("bare", "source")
 LOW = "I am not sure of this: the passages fit the question only in part."
 MODEL_DOWN = "The model did not answer; these are the book's own sentences."
-UNVERIFIED = "I found passages, but no answer that they prove."
+UNVERIFIED = "I found passages, but no answer that they prove"
 BROKEN_OFF = "The model broke off; what is here was checked."
 SURE = Confidence(1.0, 1.0, 1.0, 1, 0.0, "high", True)
 """Of what the structure of the book tells."""
@@ -154,7 +156,7 @@ class _Inquiry:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        logger.warning("question failed: %s", type(error).__name__)
+        logger.info("question failed: %s", type(error).__name__)
         self._enter("failed")
         self.send(Failed(error))
 
@@ -212,8 +214,8 @@ class _Inquiry:
     async def _reply_from_search(self, text: str, thread: Thread, empty: bool) -> Reply:
         self.turns = _to_turns(thread.messages, self.parts.max_turns)
         resolved = resolve_question(text, self.turns)
-        if len(resolved.text) < QUERY_MIN:
-            return _decline("Say in a few words what you want to know.", "ambiguous")
+        if len(resolved.text) < QUERY_MIN or (not self.turns and is_bare(text)):
+            return _decline("Say in a few words what you want to know", "ambiguous")
         self.searched = resolved.text
         if resolved.kind in ASKS_FOR_MORE:
             self.said = "\n".join(one.content for one in thread.messages if one.role == "assistant")
@@ -224,8 +226,8 @@ class _Inquiry:
         except EmbedderUnavailable as error:
             return Refusal("provider_down", f"I cannot search the book now: {error.message}", (), error.hint or "")
         confidence = await judge(outcome, self.parts.index)
-        liked = prefer(outcome.passages, self.question.reader)[: self.question.top_k]
-        self.passages = tuple(one for one in liked if one.rating >= self.question.threshold)
+        good = [one for one in outcome.passages if one.rating >= self.question.threshold]
+        self.passages = tuple(prefer(good, self.question.reader)[: self.question.top_k])
         self.send(PassagesFound(self.passages, confidence))
         refusal = refuse(outcome, confidence, empty)
         if refusal is None and not self.passages:
@@ -251,6 +253,8 @@ class _Inquiry:
         self._enter("generating")
         started = time.perf_counter()
         notices = (LOW,) if confidence.confidence_level == "low" else ()
+        if self.outcomes and (unknown := self.outcomes[0].signals.unknown_words):
+            notices = (*notices, f"The book never uses {', '.join(f'“{word}”' for word in unknown[:5])}.")
         try:
             if self.parts.agent is None:
                 return await self._extract(confidence, notices)
@@ -261,7 +265,7 @@ class _Inquiry:
     async def _extract(self, confidence: Confidence, notices: tuple[str, ...]) -> Reply:
         rarities = await self.parts.searcher.weigh_words(self.searched, self.question.filters.book_id)
         excerpts = await extract(self.searched, self.passages, rarities, self.parts.embedder, self.said)
-        if not excerpts:
+        if not excerpts or _misses_the_words([one.text for one in excerpts], self.passages, rarities):
             nothing = _decline("No sentence of the nearest sections answers this: look into them.", "not_in_book")
             return replace(nothing, nearest=find_nearest(self.passages), confidence=confidence)
         draft = compose(excerpts)
@@ -284,6 +288,7 @@ class _Inquiry:
         except ModelUnavailable as error:
             logger.warning("the model failed: %s", error.message)
             if not checking.statements:
+                self.model = None
                 return await self._extract(confidence, (*notices, MODEL_DOWN))
             self.cut_short = True
         self._pass_on(checking.finish(self.cut_short))
@@ -385,7 +390,9 @@ class _Inquiry:
 def _check(question: Question) -> str:
     """The question as it is asked: no NUL, no half of a character, no blanks around it."""
     text = clean(question.text.encode("utf-8", "replace").decode("utf-8")).strip()
-    if not 1 <= len(text) <= QUERY_MAX:
+    if not text:
+        raise InputError("The question is empty", "Ask something about the book.")
+    if len(text) > QUERY_MAX:
         raise InputError(f"A question has 1 to {QUERY_MAX} characters; this one has {len(text)}", "Ask in fewer words.")
     if not 1 <= question.top_k <= TOP_K_MAX:
         raise InputError(f"top_k is 1 to {TOP_K_MAX}, not {question.top_k}")
@@ -408,6 +415,13 @@ def _to_turns(messages: Sequence[Message], most: int) -> list[Turn]:
 def _last_lesson(messages: Sequence[Message]) -> str | None:
     """The lesson that the last answer was about."""
     return next((said.cited[0].parent_doc_id for said in reversed(messages) if said.cited), None)
+
+
+def _misses_the_words(said: Sequence[str], passages: Sequence[Passage], rarities: Rarities) -> bool:
+    """The passages hold words of the question, and what would be quoted holds none: the sentence that does was not fit."""
+    if find_terms(" ".join(said), rarities):
+        return False
+    return any(find_terms(one.chunk.text, rarities) for one in passages)
 
 
 def _is_page(url: str, passages: Iterable[Passage]) -> bool:

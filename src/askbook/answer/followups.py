@@ -66,7 +66,7 @@ _REFERRING = "it its they them their theirs he him his she her hers this that th
 _WANTED = "why how when where who example examples reason reasons difference details"
 _FILLERS = """
 about actually again also another any anything back bit case come continue different elaborate else even expand explain
-further general get give go hear interested interesting just kind know learn let like little lot made make many mean
+further general get give go good hear hello hey hi interested interesting just kind know learn let like little lot made make many mean morning
 more much now ok okay one other please really same say see show some something sort still sure tell thank thanks thing
 things type types us use used want way well yes
 """

@@ -34,7 +34,7 @@ _ERRORS: dict[int, tuple[str, str, str, str]] = {
         "A part that is needed is down, or took too long.",
         "service_unavailable",
         "the vector index does not answer",
-        "It is tried again every second; so may you.",
+        "It is tried again and again; so may you.",
     ),
 }
 
@@ -71,10 +71,46 @@ data: {"response":"A URDF file is an XML description of a robot [1].","confidenc
 
 """
 
+EVENTS = {
+    "tool_call": "ToolCallEvent",
+    "retrieval": "RetrievalResult",
+    "content": "ContentEvent",
+    "done": "ChatResponse",
+    "error": "ErrorResponse",
+}
+
+
+def _describe_event(name: str, schema: str) -> dict[str, Any]:
+    data = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": {"$ref": f"#/components/schemas/{schema}"},
+    }
+    return {"type": "object", "properties": {"event": {"const": name}, "data": data}, "required": ["event", "data"]}
+
+
+CHAT_EVENTS: dict[str, Any] = {
+    "text/event-stream": {
+        "itemSchema": {"oneOf": [_describe_event(*event) for event in EVENTS.items()]},
+        "example": STREAM_EXAMPLE,
+    }
+}
+COMPLETION_EVENTS: dict[str, Any] = {
+    "text/event-stream": {
+        "itemSchema": {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]},
+        "example": 'data: {"id":"chatcmpl-…","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"A URDF"}}]}\n\n'
+        "data: [DONE]\n\n",
+    }
+}
 STREAM: dict[str, Any] = {
     "description": "Server-sent events: `tool_call` (ToolCallEvent), `retrieval` (RetrievalResult), `content` "
     "(ContentEvent), then `done` (ChatResponse) or `error` (ErrorResponse). The deltas together are the response. "
     "Comments keep the connection alive. A client that leaves ends the answer, and nothing of it is kept; asked again "
     "with the same session_id, the conversation goes on.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}, "example": STREAM_EXAMPLE}},
+    "content": CHAT_EVENTS,
+}
+MAYBE_STREAM: dict[str, Any] = {"description": "The answer; with `stream`, the events.", "content": CHAT_EVENTS}
+MAYBE_COMPLETION_STREAM: dict[str, Any] = {
+    "description": "The answer; with `stream`, OpenAI's chunks.",
+    "content": COMPLETION_EVENTS,
 }

@@ -1,4 +1,4 @@
-"""A database that hangs must not keep anybody waiting: whoever has no answer yet is told that it is down."""
+"""A part that hangs must not keep anybody waiting: whoever needs it and has no answer yet is told that it is down."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from askbook.api.failing import to_response
 from askbook.api.problems import to_outside
-from askbook.api.running import Running
+from askbook.api.running import NEEDED, Running
 from askbook.errors import AskbookError
 
 ALWAYS_OPEN = ("/health", "/ready", "/docs", "/openapi.json")
-PART = ("database",)
+SEARCHING = ("/search", "/ask", "/chat/run", "/chat/stream", "/v1/chat/completions")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ async def _answer_or_outage(
         if not given_up:
             await send(message)
 
-    down = asyncio.create_task(running.watch.until_down(PART))
+    parts = NEEDED if scope["path"] in SEARCHING else ("database",)
+    down = asyncio.create_task(running.watch.until_down(parts))
     answer = asyncio.ensure_future(app(scope, receive, send_on))
     try:
         await asyncio.wait({down, answer}, return_when=FIRST_COMPLETED)

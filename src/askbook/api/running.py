@@ -65,14 +65,6 @@ def get_running(request: Request) -> Running:
     return request.app.state.running
 
 
-def get_with_index(request: Request) -> Running:
-    """For routes that search: an index that is down is said at once, not after a wait."""
-    running = get_running(request)
-    running.watch.check(NEEDED)
-    return running
-
-
 Up = Annotated[Running, Depends(get_running)]
-WithIndex = Annotated[Running, Depends(get_with_index)]
 Reader = Annotated[Caller, Depends(get_caller)]
 Admin = Annotated[Caller, Depends(get_admin)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.live import Live
@@ -21,11 +23,12 @@ from askbook.api.schemas import AgentResponse
 from askbook.cli.find import choose_book
 from askbook.cli.render import err, out, print_json, show_reply, show_step
 from askbook.cli.running import run_async
-from askbook.domain import AnswerEvent, BookRecord, Delta, Failed, Filters, Question, Reader, Replied
+from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Failed, Filters, Question, Reader, Replied
 from askbook.errors import AskbookError, Stopped
 from askbook.settings import Settings, load_settings
 from askbook.wiring import Askbook, open_askbook
 
+UUID_LENGTH = 36
 LEAVE = ("quit", "exit", "q")
 HELP = "Ask anything about the book. /new starts a new thread, /help says this; quit, exit, q or Ctrl+C leaves."
 
@@ -33,8 +36,12 @@ Book = Annotated[str | None, typer.Option(help="Book to ask; needed when there a
 ThreadId = Annotated[str | None, typer.Option("--thread", help="Go on with this thread.")]
 TopK = Annotated[int | None, typer.Option("--top-k", "-k", help="Passages to answer from, 1 to 10.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is searched, found and tried.")]
-Tier = Annotated[int | None, typer.Option(help="Nothing that needs a higher hardware tier, 1 to 4.")]
-Level = Annotated[str | None, typer.Option(help="Prefer passages of this proficiency level, A1 to C2.")]
+Tier = Annotated[
+    int | None, typer.Option(help="Nothing that needs a higher hardware tier, 1 to 4.", min=1, max=TIER_MAX)
+]
+Level = Annotated[
+    Literal["A1", "A2", "B1", "B2", "C1", "C2"] | None, typer.Option(help="Prefer passages of this proficiency level.")
+]
 
 
 def ask(
@@ -61,7 +68,7 @@ def ask(
             question = Question(
                 text,
                 Filters(record.book_id),
-                thread,
+                await _find_thread(askbook, thread),
                 top_k=settings.agent_top_k if top_k is None else top_k,
                 threshold=settings.agent_score_threshold if threshold is None else threshold,
                 selected_text=sys.stdin.read() if selected == "-" else selected,
@@ -96,7 +103,7 @@ def chat(
             asked = Question(
                 query or "",
                 Filters(record.book_id),
-                thread,
+                await _find_thread(askbook, thread),
                 top_k=settings.agent_top_k if top_k is None else top_k,
                 threshold=settings.agent_score_threshold,
                 reader=_to_reader(tier, level),
@@ -140,7 +147,7 @@ async def talk(
                     await _try_turn(askbook, replace(question, text=text, thread_id=thread_id), verbose) or thread_id
                 )
     if thread_id is not None:
-        out.print(f"Go on with: askbook chat --thread {thread_id}")
+        out.print(f"Go on with: askbook chat --book {question.filters.book_id} --thread {thread_id}")
 
 
 async def _try_turn(askbook: Askbook, question: Question, verbose: bool) -> str | None:
@@ -163,15 +170,25 @@ async def take_turn(askbook: Askbook, question: Question, verbose: bool = False)
 async def _stoppable(work: Awaitable[str | None]) -> str | None:
     """Ctrl+C stops the answer, not the conversation."""
     task = asyncio.ensure_future(work)
+    pressed = asyncio.Event()
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop() -> None:
+        pressed.set()
+        task.cancel()
+
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, task.cancel)
+    loop.add_signal_handler(signal.SIGINT, stop)
     try:
         return await task
     except asyncio.CancelledError:
-        err.print("stopped; nothing of this question is kept")
+        if not pressed.is_set():
+            raise
+        err.print("stopped")
         return None
     finally:
         loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
 
 
 def open_prompt(settings: Settings) -> Callable[[], Awaitable[str]]:
@@ -188,8 +205,17 @@ def open_prompt(settings: Settings) -> Callable[[], Awaitable[str]]:
 async def _read_line() -> str:
     sys.stdout.write("You: ")
     sys.stdout.flush()
-    line = await asyncio.to_thread(sys.stdin.readline)
-    if not line:
+    loop = asyncio.get_running_loop()
+    read = loop.create_future()
+
+    def wait() -> None:
+        line = sys.stdin.readline()
+        with contextlib.suppress(RuntimeError):  # The loop has ended: nobody waits for the line.
+            loop.call_soon_threadsafe(lambda: read.done() or read.set_result(line))
+
+    # A daemon: Ctrl+C need not wait for a line that never comes.
+    threading.Thread(target=wait, daemon=True).start()
+    if not (line := await read):
         raise EOFError
     return line
 
@@ -239,6 +265,11 @@ def _last(event: AnswerEvent) -> Replied | None:
     if isinstance(event, Failed):
         raise event.error
     return event if isinstance(event, Replied) else None
+
+
+async def _find_thread(askbook: Askbook, thread: str | None) -> str | None:
+    """By its whole id, or by as much of it as `askbook threads` shows."""
+    return thread if thread is None or len(thread) == UUID_LENGTH else await askbook.threads.find_id(thread)
 
 
 def _to_reader(tier: int | None, level: str | None) -> Reader | None:

@@ -148,18 +148,20 @@ def _show_sources(answer: Answer) -> None:
     out.print(Text("**Sources:**", style="bold"))
     for source in answer.sources:
         chunk = source.passage.chunk
-        out.print(Text(clean(f"[{source.number}] {chunk.url} (score: {source.passage.rating:.2f})")))
-        out.print(Text(clean(f"    {source.title} · {chunk.source_file}:{chunk.first_line}"), style="dim"))
+        place = f" · {chunk.source_file}:{chunk.first_line}" if chunk.source_file else ""
+        out.print(Text(clean(f"[{source.number}] {chunk.url or source.title} (score: {source.passage.rating:.2f})")))
+        out.print(Text(clean(f"    {source.title}{place}"), style="dim"))
 
 
 def _show_refusal(refusal: Refusal, before: str) -> None:
     out.print(Text.assemble(before, (f"{clean(refusal.text)}.", "bold")))
-    out.print(Text(clean(refusal.advice)))
+    if refusal.advice != refusal.text:
+        out.print(Text(clean(refusal.advice)))
     if refusal.nearest:
         out.print("\nThe closest I have:")
     for passage in refusal.nearest:
         chunk = passage.chunk
-        out.print(Text(clean(f"  {' › '.join(chunk.heading_path[1:])}")))
+        out.print(Text(clean(f"  {' › '.join(chunk.heading_path[1:] or chunk.heading_path)}")))
         out.print(Text(clean(f"    {chunk.url} · {chunk.source_file}:{chunk.first_line}"), style="dim"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 from importlib.resources import files
@@ -84,10 +85,12 @@ def _run(settings: Settings, listener: socket.socket, workers: int) -> None:
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
-    if workers == 1:
-        uvicorn.Server(config).run([listener])
-    else:
-        Multiprocess(config, [listener]).run()
+    # Ctrl+C is how it is meant to end.
+    with contextlib.suppress(KeyboardInterrupt):
+        if workers == 1:
+            uvicorn.Server(config).run([listener])
+        else:
+            Multiprocess(config, [listener]).run()
 
 
 async def _prepare(settings: Settings, folders: list[Path]) -> None:

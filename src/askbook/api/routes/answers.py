@@ -11,10 +11,10 @@ from fastapi.responses import StreamingResponse
 
 from askbook.api.answering import EventStream, check_reply, get_reply, stream_reply, to_event, to_failure
 from askbook.api.callers import Caller
-from askbook.api.examples import STREAM, errors
+from askbook.api.examples import MAYBE_STREAM, STREAM, errors
 from askbook.api.failing import get_request_id
 from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest
-from askbook.api.running import Reader, Running, Up, WithIndex
+from askbook.api.running import Reader, Running, Up
 from askbook.api.schemas import (
     AgentResponse,
     ChatResponse,
@@ -45,7 +45,7 @@ SessionPath = Annotated[str, Path(pattern=UUID4, description="The session's UUID
 
 
 @router.post("/ask", responses=errors(404, 413))
-async def ask(body: AgentRequest, request: Request, running: WithIndex, caller: Reader) -> AgentResponse:
+async def ask(body: AgentRequest, request: Request, running: Up, caller: Reader) -> AgentResponse:
     """Ask a book a question: an answer with its sources, or a refusal that says why."""
     question = await _read(running, caller, body)
     replied = await get_reply(running, request, question)
@@ -53,8 +53,8 @@ async def ask(body: AgentRequest, request: Request, running: WithIndex, caller: 
     return response if body.include_sources else response.model_copy(update={"sources": []})
 
 
-@router.post("/chat/run", response_model=ChatResponse, responses={**errors(404, 413)})
-async def chat_run(body: ChatRequest, request: Request, running: WithIndex, caller: Reader) -> ChatResponse | Response:
+@router.post("/chat/run", response_model=ChatResponse, responses={200: MAYBE_STREAM, **errors(404, 413)})
+async def chat_run(body: ChatRequest, request: Request, running: Up, caller: Reader) -> ChatResponse | Response:
     """A question of a conversation. With `stream` it answers as /chat/stream does."""
     if body.stream:
         return await chat_stream(body, request, running, caller)
@@ -64,7 +64,7 @@ async def chat_run(body: ChatRequest, request: Request, running: WithIndex, call
 
 
 @router.post("/chat/stream", response_class=StreamingResponse, responses={200: STREAM, **errors(404, 413)})
-async def chat_stream(body: ChatRequest, request: Request, running: WithIndex, caller: Reader) -> EventStream:
+async def chat_stream(body: ChatRequest, request: Request, running: Up, caller: Reader) -> EventStream:
     """The same, as server-sent events."""
     question = await _read(running, caller, body)
     writer = _ChatWriter(running, body, question, get_request_id(request))

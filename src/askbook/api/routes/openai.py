@@ -33,9 +33,9 @@ from askbook.api.completions import (
     Usage,
     pick_ours,
 )
-from askbook.api.examples import errors
+from askbook.api.examples import MAYBE_COMPLETION_STREAM, errors
 from askbook.api.requests import BOOK_ID
-from askbook.api.running import Reader, Running, Up, WithIndex
+from askbook.api.running import Reader, Running, Up
 from askbook.api.schemas import ChatResponse
 from askbook.domain import (
     Answer,
@@ -64,10 +64,12 @@ _MARK = re.compile(r"\[(\d{1,3})\]")
 _BOOK_ID = re.compile(BOOK_ID)
 
 
-@router.post("/chat/completions", response_model=ChatCompletion, responses=errors(404, 413))
-async def complete(
-    body: CompletionRequest, request: Request, running: WithIndex, caller: Reader
-) -> ChatCompletion | Response:
+@router.post(
+    "/chat/completions",
+    response_model=ChatCompletion,
+    responses={200: MAYBE_COMPLETION_STREAM, **errors(404, 413)},
+)
+async def complete(body: CompletionRequest, request: Request, running: Up, caller: Reader) -> ChatCompletion | Response:
     """The last message asks, those before are its conversation. Answers as OpenAI would, with `sources` beside."""
     book = await running.find_book(caller, _read_book(body.model))
     spoken = [one for one in body.messages if one.role in ("user", "assistant")]

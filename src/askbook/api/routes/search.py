@@ -12,7 +12,7 @@ from askbook.api.book_schemas import BookInfo, ContextResponse, DocumentChunk, I
 from askbook.api.callers import find_books
 from askbook.api.examples import errors
 from askbook.api.requests import UUID, BookId, SearchRequest
-from askbook.api.running import Reader, Up, WithIndex
+from askbook.api.running import Reader, Up
 from askbook.api.schemas import SearchResponse
 from askbook.domain import BookRecord, Filters, to_public_id
 from askbook.index.choices import check_choices
@@ -23,7 +23,7 @@ REACH_MAX = 10
 
 
 @router.post("/search", responses=errors(404, 413))
-async def search(body: SearchRequest, running: WithIndex, caller: Reader) -> SearchResponse:
+async def search(body: SearchRequest, running: Up, caller: Reader) -> SearchResponse:
     """The passages of a book that fit, the best first."""
     book = await running.find_book(caller, body.book_id)
     filters = body.to_filters(book.book_id)

@@ -48,7 +48,7 @@ SETTINGS = {
     "askbook_answerer": "model",
     "openai_model": MODEL,
     "agent_top_k": 3,
-    "agent_max_tokens": 160,
+    "agent_max_tokens": 120,
     # On a busy machine a small model is slow; being slow is not what is measured.
     "askbook_generation_seconds": 600,
     "askbook_answer_seconds": 900,

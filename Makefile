@@ -6,7 +6,7 @@ STAMP   := .venv/.installed
 TORTURE := .venv/.torture-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test check docs bench eval torture lock clean
+.PHONY: help env run test check browser docs bench eval torture lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,7 +31,7 @@ $(TORTURE): requirements-torture.lock $(STAMP)
 run: env  ## ingest the demo book (or BOOK=folder) and search it
 	$(BIN)/askbook demo $(BOOK)
 
-test: env check  ## check, then run every test in its quick form
+test: env check browser  ## check, then run every test in its quick form
 	$(BIN)/python -m pytest -q
 
 check: env  ## lint, format and types
@@ -39,13 +39,19 @@ check: env  ## lint, format and types
 	$(BIN)/ruff format --check src tests bench docs
 	$(BIN)/pyright
 
+# For the tests of the pages. Where it may not be installed they are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium; } >/dev/null 2>&1; } \
+	  || echo "chromium is not here and cannot be installed: the tests of the pages are skipped"
+
 bench: env  ## measure ingestion and search
 	$(BIN)/python bench/bench.py
 
 eval: env  ## measure search on every labelled set in ../shared/evals
 	@if test -d $(SETS); then $(BIN)/askbook eval $(SETS)/*/ --out .askbook/eval; else echo "skipped: $(SETS) is not there"; fi
 
-torture: env $(TORTURE)  ## the long form of the tests, a real small model included
+torture: env $(TORTURE) browser  ## the long form of the tests, a real small model included
 	$(BIN)/python -m pytest -q --torture
 
 docs: env  ## write the generated pages anew

@@ -68,6 +68,7 @@ class Askbook:
         parts = Parts(
             self.ledger,
             self.threads,
+            self.questions,
             self.index,
             self.embedder,
             self.searcher,

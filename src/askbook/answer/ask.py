@@ -61,6 +61,7 @@ from askbook.index.keywords import find_terms
 from askbook.index.search import Searcher
 from askbook.index.vectors.base import VectorIndex
 from askbook.store.ledger import Ledger
+from askbook.store.questions import Questions
 from askbook.store.threads import Threads
 
 logger = logging.getLogger("askbook.ask")
@@ -82,6 +83,7 @@ class Parts:
 
     ledger: Ledger
     threads: Threads
+    questions: Questions
     index: VectorIndex
     embedder: Embedder | None
     searcher: Searcher
@@ -364,9 +366,12 @@ class _Inquiry:
             tool_calls=tuple(self.retrievals),
             refusal=reply.reason if isinstance(reply, Refusal) else None,
         )
-        return await self.parts.threads.save_exchange(
+        saved = await self.parts.threads.save_exchange(
             thread, asked, said, tokens_used=self.tokens, model=self.model, metadata=to_metadata(self.question.reader)
         )
+        selected = self.question.selected_text is not None
+        await self.parts.questions.save_asked(saved, text, self.searched, reply, selected)
+        return saved
 
     def _account(self, thread_id: str) -> Account:
         return Account(

@@ -9,12 +9,9 @@ import pytest
 import pytest_asyncio
 
 from api.tenants import BOOK, World, make_key, open_world
-from askbook.domain import Confidence, Passage, Refusal
 from databases import fresh_postgres
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-UNSURE = Confidence(0.1, 0.1, 0.1, 3, 0.5, "insufficient", False)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["sqlite", "postgresql"])
@@ -33,10 +30,8 @@ async def ask(world: World, key: str, text: str) -> str:
 async def refuse(world: World, key: str, text: str) -> str:
     """A question of this key that the book does not answer."""
     session = await ask(world, key, text)
-    thread = await world.askbook.threads.load(session, key.split("_")[1])
-    (nearest, *_) = await world.askbook.ledger.load_drafts(thread.book_id)
-    refusal = Refusal("not_in_book", "I do not know", (Passage(nearest.chunk, 0.1, 1),), "", UNSURE)
-    await world.askbook.questions.save_asked(thread, text, text, refusal, False)
+    history = await world.call("GET", f"/session/{session}/history", key)
+    assert history.json()["messages"][-1]["content"].startswith("I don't have information"), history.text
     return session
 
 
@@ -82,15 +77,19 @@ async def test_a_thumb_on_nothing_is_refused(world: World, change: dict[str, Any
 
 async def test_an_author_sees_what_the_book_lacks(world: World) -> None:
     beta = world.tenants["beta"]
-    for text in ("Who bakes the bread?", "who bakes the bread", "Which yeast is best?"):
+    for text in (
+        "Who bakes bread in the gripper factory?",
+        "who bakes bread in the gripper factory",
+        "Which yeast is best?",
+    ):
         await refuse(world, beta.reader, text)
     disliked = await ask(world, beta.reader, "What force does the gripper close with?")
     down = {"session_id": disliked, "helpful": False, "comment": "Too short."}
-    await refuse(world, beta.admin, "Who bakes the bread?")
+    await refuse(world, beta.admin, "Who bakes bread in the gripper factory?")
     await world.call("POST", "/feedback", beta.reader, json=down)
     found = (await world.call("GET", "/gaps", beta.admin)).json()
     bread = found["gaps"][0]
-    assert (bread["question"], bread["count"], bread["refused"]) == ("Who bakes the bread?", 3, 3)
+    assert (bread["question"], bread["count"], bread["refused"]) == ("Who bakes bread in the gripper factory?", 3, 3)
     assert (bread["book_id"], bread["section"]["url"].startswith(f"/read/{BOOK}/")) == (BOOK, True)
     assert {"title", "source_file", "parent_doc_id"} <= bread["section"].keys()
     assert found["total"] == len(found["gaps"]) and found["questions"] == sum(gap["count"] for gap in found["gaps"])

@@ -287,7 +287,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _pause(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         while (rest := end - time.monotonic()) > 0 and not self.server.closing.is_set():
-            readable, _, _ = select.select([self.connection], [], [], min(rest, 0.05))
+            readable, _, _ = select.select([self.connection], [], [], min(rest, 0.5))
             if readable and not self.connection.recv(1, socket.MSG_PEEK):
                 raise _Left
 

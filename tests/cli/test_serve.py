@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
-import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from answer.robots import BOOK, LESSONS, ingest_books, write_lessons
@@ -27,11 +20,8 @@ from answer.scripted_model import Turn, scripted_model, search
 from api.service import KEY, QUESTION, RIGHT, build_settings, read_events, wait_until
 from askbook.settings import Settings
 from askbook.wiring import open_askbook, open_store
+from cli.serving import ASKBOOK, Server, build_environment, serve
 
-# Timed against a real server: on a busy machine these fail without a fault, so they are in the long form.
-pytestmark = pytest.mark.torture
-
-ASKBOOK = [sys.executable, "-c", "from askbook.cli.main import run; run()"]
 STREAMS = 20
 
 
@@ -40,53 +30,13 @@ def home(tmp_path: Path) -> Path:
     return ingest_books(tmp_path / "home", {BOOK: write_lessons(tmp_path / "robots", LESSONS)})
 
 
-def _environment(home: Path, **more: str) -> dict[str, str]:
-    return {**os.environ, "ASKBOOK_HOME": str(home), "ASKBOOK_LOG_FORMAT": "json", **more}
-
-
-@dataclass
-class Server:
-    process: subprocess.Popen[str]
-    url: str
-    log: list[str] = field(default_factory=list)
-
-    def client(self) -> httpx2.Client:
-        return httpx2.Client(base_url=self.url, timeout=30)
-
-
-@contextlib.contextmanager
-def serve(home: Path, *arguments: str, **environment: str) -> Iterator[Server]:
-    command = [*ASKBOOK, "serve", "--port", "0", *arguments]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_environment(home, **environment))
-    assert process.stderr is not None
-    found = re.search(r"serves on (http://\S+)", process.stderr.readline())
-    assert found, process.stderr.read()
-    server = Server(process, found[1].replace("0.0.0.0", "127.0.0.1"))
-    reader = threading.Thread(target=lambda: server.log.extend(process.stderr or ()), daemon=True)
-    reader.start()
-    try:
-        wait_until(lambda: _answers(server.url))
-        yield server
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        reader.join(5)
-
-
-def _answers(url: str) -> bool:
-    with contextlib.suppress(httpx2.TransportError):
-        return httpx2.get(f"{url}/health").status_code == 200
-    return False
-
-
 def _refused(home: Path, *arguments: str, **environment: str) -> str:
     done = subprocess.run(
         [*ASKBOOK, "serve", "--port", "0", *arguments],
         capture_output=True,
         text=True,
         timeout=60,
-        env=_environment(home, **environment),
+        env=build_environment(home, **environment),
     )
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr

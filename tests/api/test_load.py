@@ -1,0 +1,111 @@
+"""Fifty readers at once, each with a key, on a stand-in model that takes its time; then the same while a book is ingested.
+
+The model takes two seconds in the middle and four at the 95th percentile, over its two calls. What is over is askbook's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import statistics
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+
+from answer.robots import BOOK
+from answer.scripted_model import Request, Turn, scripted_model, search
+from api.service import KEY, RIGHT, build_settings
+from askbook.wiring import open_store
+from cli.serving import serve
+
+USERS = 50
+MEDIAN, SPREAD = 2.0, math.log(2) / 1.645
+"""A log-normal one, so that the 95th percentile is twice the median."""
+LOOKING = 0.3
+"""The share of the model's time that goes into its search."""
+ANSWER = f"{RIGHT} [1]. A gripper must not lift more than 2 kilograms [1]."
+SLOWEST, OVERHEAD = 5.0, 0.3
+
+
+@dataclass
+class Seen:
+    whole: list[float] = field(default_factory=list[float])
+    own: list[float] = field(default_factory=list[float])
+    statuses: list[int] = field(default_factory=list[int])
+    answers: list[str] = field(default_factory=list[str])
+
+
+def _model_seconds(question: str) -> float:
+    return random.Random(question).lognormvariate(math.log(MEDIAN), SPREAD)
+
+
+def _script(_number: int, request: Request) -> Turn:
+    seconds = _model_seconds(request.messages[-1][1])
+    if not request.tool_outputs:
+        return _spread(search("force of the gripper"), seconds * LOOKING, 4 + 1 + 7)
+    return _spread(Turn(ANSWER), seconds * (1 - LOOKING), 4 + len(ANSWER.split()))
+
+
+def _spread(turn: Turn, seconds: float, pieces: int) -> Turn:
+    return Turn(turn.text, turn.calls, pace=seconds / pieces)
+
+
+async def _read_all(url: str, keys: list[str], seconds: float) -> Seen:
+    seen, until = Seen(), time.monotonic() + seconds
+
+    async def read(user: int, key: str) -> None:
+        await asyncio.sleep(random.Random(user).uniform(0, MEDIAN))
+        number = 0
+        while time.monotonic() < until:
+            number += 1
+            question = f"With what force does the gripper close, reader {user} asked for time {number}?"
+            body = {"message": question, "book_id": BOOK}
+            started = time.monotonic()
+            reply = await client.post("/chat/run", json=body, headers={"X-API-Key": key})
+            took = time.monotonic() - started
+            seen.whole.append(took)
+            seen.own.append(took - _model_seconds(question))
+            seen.statuses.append(reply.status_code)
+            seen.answers.append(reply.text)
+
+    limits = httpx2.Limits(max_connections=USERS, max_keepalive_connections=USERS)
+    async with httpx2.AsyncClient(base_url=url, timeout=30, limits=limits) as client:
+        await asyncio.gather(*(read(user, key) for user, key in enumerate(keys)))
+    return seen
+
+
+def _judge(name: str, seen: Seen) -> None:
+    p95 = {which: statistics.quantiles(times, n=20)[-1] for which, times in (("whole", seen.whole), ("own", seen.own))}
+    print(
+        f"{name}: {len(seen.whole)} answers to {USERS} readers; p50 {statistics.median(seen.whole):.2f} s, "
+        f"p95 {p95['whole']:.2f} s; own p50 {statistics.median(seen.own) * 1000:.0f} ms, p95 {p95['own'] * 1000:.0f} ms"
+    )
+    assert set(seen.statuses) == {200}
+    assert all(RIGHT in answer for answer in seen.answers)
+    assert p95["whole"] < SLOWEST
+    assert p95["own"] < OVERHEAD
+
+
+async def _make_keys(home: Path) -> tuple[list[str], str]:
+    async with open_store(build_settings(home)) as store:
+        readers = [(await store.keys.create(f"reader {number}"))[1] for number in range(USERS)]
+        return readers, (await store.keys.create("author", role="admin"))[1]
+
+
+async def test_fifty_readers(home: Path, demo_folder: Path, torture: bool) -> None:
+    """L1 and L2."""
+    keys, admin = await _make_keys(home)
+    seconds = 300 if torture else 15
+    with scripted_model(_script) as model:
+        environment = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": "scripted"}
+        with serve(home, **environment) as server:
+            _judge("L1", await _read_all(server.url, keys, seconds))
+        with serve(home, str(demo_folder), **environment) as server:
+            seen = await _read_all(server.url, keys, seconds)
+            with server.client() as client:
+                [job, *_] = client.get("/ingestion/status", headers={"X-API-Key": admin}).json()["jobs"]
+            print(f"the ingestion is {job['status']}, {job['files_processed']} files")
+            _judge("L2", seen)

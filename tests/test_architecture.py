@@ -22,6 +22,7 @@ MAY_SEE = {
     "answer": WORDS | {"index", "store"},
     "ingest": WORDS | {"book", "index", "store"},
     "wiring": WORDS | {"settings", "lock", "book", "index", "store", "ingest", "answer"},
+    "python": WORDS | {"settings", "wiring", "answer", "book", "index"},
     "api": WORDS | {"settings", "wiring", "answer", "book", "index", "store", "ingest"},
     "evals": WORDS | {"settings", "wiring", "api", "answer", "book", "index", "store", "ingest"},
     "cli": WORDS | {"settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest"},
@@ -32,7 +33,7 @@ def _room(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def _imported_rooms(path: Path) -> set[str]:
+def _imported_modules(path: Path) -> list[str]:
     modules: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -41,7 +42,11 @@ def _imported_rooms(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: imports are absolute"
             module = node.module or ""
             modules += [f"askbook.{name.name}" for name in node.names] if module == "askbook" else [module]
-    return {module.split(".")[1] for module in modules if module.startswith("askbook.")}
+    return modules
+
+
+def _imported_rooms(path: Path) -> set[str]:
+    return {module.split(".")[1] for module in _imported_modules(path) if module.startswith("askbook.")}
 
 
 def test_every_import_goes_down() -> None:
@@ -61,4 +66,12 @@ def test_every_room_is_on_a_shelf() -> None:
 
 def test_only_wiring_and_the_doors_read_settings() -> None:
     readers = {_room(path) for path in ROOT.rglob("*.py") if "settings" in _imported_rooms(path)}
-    assert readers <= {"wiring", "cli", "api", "evals"}
+    assert readers <= {"wiring", "cli", "api", "evals", "python"}
+
+
+def test_only_one_file_knows_mcp() -> None:
+    """It is an extra, and takes half a second to import: all else goes without."""
+    knowing = [
+        path for path in ROOT.rglob("*.py") if any(one.split(".")[0] == "mcp" for one in _imported_modules(path))
+    ]
+    assert knowing == [ROOT / "api" / "mcp.py"]

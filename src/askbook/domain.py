@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, TypeAlias
 
 SearchMode = Literal["hybrid", "dense", "keyword"]
@@ -596,6 +596,11 @@ class Scope:
         tenant, _, public_id = book_id.rpartition("/")
         return tenant == self.tenant and (self.books is None or public_id in self.books)
 
+    def covers(self, other: Scope) -> bool:
+        """Whether whoever may read this may hand out that."""
+        within = self.books is None or (other.books is not None and set(other.books) <= set(self.books))
+        return other.tenant == self.tenant and within
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -608,6 +613,8 @@ class Key:
     created_at: datetime
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
+    origins: tuple[str, ...] = ()
+    """The sites whose pages it stands in, for all to read; good for nothing elsewhere. Empty: a secret of its bearer."""
 
 
 # --- what the book could not answer ---------------------------------------------------------------
@@ -663,3 +670,27 @@ class Feedback:
     helpful: bool
     comment: str | None
     given_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """A thumb, and the question whose answer it was given for."""
+
+    book_id: str
+    question: str
+    helpful: bool
+    comment: str | None
+    given_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UsageDay:
+    """What was asked on a day, in UTC, and what became of it."""
+
+    day: date
+    asked: int = 0
+    levels: Mapping[ConfidenceLevel, int] = field(default_factory=dict[ConfidenceLevel, int])
+    """Of the answers."""
+    refused: Mapping[RefusalReason, int] = field(default_factory=dict[RefusalReason, int])
+    helpful: int = 0
+    unhelpful: int = 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from api.tenants import BOOK, WEBHOOK_SECRET, Tenant, World, find_leaks, open_world
+from api.tenants import BOOK, WEBHOOK_SECRET, Tenant, World, find_leaks, make_key, open_world
 from databases import fresh_postgres
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,17 +39,26 @@ ROWS: dict[tuple[str, str], Row] = {
     ("POST", "/chat/stream"): Row(json={"message": QUESTION, "session_id": "{session}"}),
     ("GET", "/sessions"): Row(foreign=200),
     ("GET", "/session/{session_id}/history"): Row("/session/{session}/history"),
+    ("PATCH", "/session/{session_id}"): Row("/session/{session}", json={"title": "Grippers"}),
     ("DELETE", "/session/{session_id}"): Row("/session/{session}", own=204),
     ("POST", "/search"): Row(json={"text": "gripper force"}, foreign=200),
     ("GET", "/context/{chunk_id}"): Row("/context/{chunk}"),
     ("GET", "/lesson/{parent_doc_id}"): Row("/lesson/{lesson}"),
+    ("GET", "/contents"): Row(foreign=200),
     ("GET", "/info"): Row(foreign=200),
+    ("GET", "/read/{book_id}"): Row(f"/read/{BOOK}?chunk={{chunk}}", own=307),
+    ("GET", "/read/{book_id}/{path:path}"): Row(f"/read/{BOOK}/{{file}}"),
+    ("POST", "/read"): Row(own=204, foreign=204),
     ("POST", "/ingestion/trigger"): Row(json={"book_id": BOOK}, allowed="admin", own=202, foreign=202),
     ("GET", "/ingestion/status"): Row(allowed="admin", foreign=200),
     ("GET", "/ingestion/status/{job_id}"): Row("/ingestion/status/{job}", allowed="admin"),
     ("GET", "/ingestion/changes"): Row(allowed="admin", foreign=200),
     ("POST", "/feedback"): Row(json={"session_id": "{session}", "helpful": False}),
     ("GET", "/gaps"): Row(allowed="admin", foreign=200),
+    ("GET", "/usage"): Row(allowed="admin", foreign=200),
+    ("GET", "/keys"): Row(allowed="admin", foreign=200),
+    ("POST", "/keys"): Row(json={"name": "Ann"}, allowed="admin", own=201, foreign=201),
+    ("DELETE", "/keys/{key_id}"): Row("/keys/{key}", allowed="admin"),
     ("POST", "/v1/chat/completions"): Row(
         json={"model": BOOK, "messages": [{"role": "user", "content": QUESTION}]}, foreign=200
     ),
@@ -58,6 +67,10 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", "/metrics"): Row(allowed="admin", foreign=200),
     ("GET", "/health"): Row(allowed="open", foreign=200),
     ("GET", "/ready"): Row(allowed="open", foreign=200),
+    ("GET", "/"): Row(allowed="open", foreign=200),
+    ("GET", "/assets/{name}"): Row("/assets/base.css", allowed="open", foreign=200),
+    ("GET", "/admin"): Row(allowed="open", foreign=200),
+    ("GET", "/widget.js"): Row(allowed="open", foreign=200),
     ("GET", "/docs"): Row(allowed="open", foreign=200),
     ("GET", "/openapi.json"): Row(allowed="open", foreign=200),
 }
@@ -93,6 +106,8 @@ async def _call(world: World, route: tuple[str, str], row: Row, owner: Tenant, k
         "chunk": owner.chunk_ids[0],
         "lesson": owner.lesson_ids[0],
         "job": str(owner.job_ids[0]),
+        "file": f"01-gripper-{owner.mark.lower()}",
+        "key": (await make_key(world.askbook, owner.name, "reader")).split("_")[1],
     }
     response = await world.call(method, _fill(row.path or path, ids), key, json=_fill(row.json, ids))
     caller = next((one for one in world.tenants.values() if key in (one.reader, one.admin)), None)

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 from sqlalchemy import text
@@ -22,7 +21,8 @@ from askbook.api.guard import OutageGuard
 from askbook.api.limits import LimitHeaders, build_limiter
 from askbook.api.metrics import Metrics
 from askbook.api.middleware import RequestScope
-from askbook.api.routes import answers, gaps, health, ingestion, openai, pages, search
+from askbook.api.origins import KnownOrigins
+from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, openai, pages, search, widget
 from askbook.api.runner import Runner
 from askbook.api.running import Patience, Running
 from askbook.api.schemas import ContentEvent, RetrievalResult, ToolCallEvent
@@ -77,8 +77,10 @@ def create_app(settings: Settings, patience: Patience | None = None) -> FastAPI:
         telemetry=build_telemetry(settings),
     )
     app.state.limiter = build_limiter(settings)
-    for routes in (answers, search, ingestion, gaps, openai, health, pages):
+    for routes in (answers, search, ingestion, gaps, admin, openai, health, pages, widget):
         app.include_router(routes.router)
+    if mcp.INSTALLED:
+        app.include_router(mcp.router)
     install_handlers(app)
     _wrap(app, settings, metrics)
     app.openapi = lambda: _describe(app)
@@ -94,14 +96,13 @@ def _wrap(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         larger={"/ingestion/webhook/github": WEBHOOK_BYTES},
     )
     app.add_middleware(OutageGuard)
-    if settings.askbook_cors_origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(settings.askbook_cors_origins),
-            allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Request-ID"],
-            expose_headers=EXPOSED,
-        )
+    app.add_middleware(
+        KnownOrigins,
+        allow_origins=settings.askbook_cors_origins,
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Reader", "X-Request-ID"],
+        expose_headers=EXPOSED,
+    )
     app.add_middleware(LimitHeaders)
     app.add_middleware(RequestScope, metrics=metrics)
 

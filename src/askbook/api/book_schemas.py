@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
 from askbook.api.schemas import FileProblem, IngestionJob
-from askbook.domain import BookRecord, Chunk, FacetValue, LessonRecord
+from askbook.domain import BookRecord, Chunk, FacetValue, LessonRecord, Outline, OutlineLesson
 
 
 class DocumentMetadata(BaseModel):
@@ -105,6 +106,66 @@ class LessonResponse(BaseModel):
             total_chunks=len(chunks),
             chunks=[DocumentChunk.from_chunk(one, book_id) for one in chunks],
         )
+
+
+class SectionContents(BaseModel):
+    title: str
+    depth: int = Field(ge=1, description="1 for a section of the lesson, 2 for a section of that, and so on.")
+
+
+class LessonContents(BaseModel):
+    parent_doc_id: str
+    lesson: int
+    title: str
+    url: str = Field(description="Where it is published.")
+    read_url: str = Field(description="Where askbook shows it.")
+    sections: list[SectionContents]
+
+
+class ChapterContents(BaseModel):
+    chapter: int
+    title: str = Field(description="Empty where lessons are in no chapter.")
+    lessons: list[LessonContents]
+
+
+class ModuleContents(BaseModel):
+    module: str
+    title: str
+    chapters: list[ChapterContents]
+
+
+class ContentsResponse(BaseModel):
+    """A book's table of contents, in its own order."""
+
+    book_id: str
+    title: str
+    modules: list[ModuleContents]
+
+    @classmethod
+    def from_outline(cls, outline: Outline, book_id: str, read_url: Callable[[OutlineLesson], str]) -> Self:
+        modules: list[ModuleContents] = []
+        for module, lessons in groupby(outline.lessons, lambda one: one.module):
+            of_module = list(lessons)
+            chapters = [
+                ChapterContents(
+                    chapter=chapter, title=title, lessons=[_to_lesson(one, read_url(one)) for one in of_chapter]
+                )
+                for (chapter, title), of_chapter in groupby(of_module, lambda one: (one.chapter, one.chapter_title))
+            ]
+            modules.append(ModuleContents(module=module, title=of_module[0].module_title, chapters=chapters))
+        return cls(book_id=book_id, title=outline.title, modules=modules)
+
+
+def _to_lesson(lesson: OutlineLesson, read_url: str) -> LessonContents:
+    sections = [SectionContents(title=one.title, depth=one.depth) for one in lesson.sections]
+    return LessonContents(
+        parent_doc_id=lesson.parent_doc_id,
+        lesson=lesson.lesson,
+        title=lesson.title,
+        url=lesson.url,
+        read_url=read_url,
+        sections=sections,
+    )
 
 
 class BookInfo(BaseModel):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +13,7 @@ from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
 from askbook.api.limits import COSTS, RateLimiter
-from askbook.domain import BookRecord, Role, Scope, to_internal_id, to_public_id
+from askbook.domain import BookRecord, Key, Role, Scope, to_internal_id, to_public_id
 from askbook.errors import InputError, NotAllowed, NotFound, TooManyRequests
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 FORWARDED = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded")
 
+_READER = re.compile(r"[A-Za-z0-9_-]{22,128}")
 _header = APIKeyHeader(name="X-API-Key", auto_error=False, description="A key that `askbook keys create` made.")
 _bearer = HTTPBearer(auto_error=False, description="The same key, as a bearer token.")
 
@@ -29,7 +32,7 @@ class Caller:
     key_id: str
     """Empty on a machine without keys."""
     owner: str
-    """Whose threads; each key has its own."""
+    """Whose threads; each key has its own, and each reader of a site's key."""
     role: Role
     tenant: str = ""
     books: tuple[str, ...] | None = None
@@ -68,8 +71,9 @@ async def _find_caller(request: Request, text: str | None) -> Caller:
     keys = running.askbook.keys
     key = await keys.find(text) if text else None
     if key is not None:
+        owner = _read_owner(request, key)
         await keys.touch(key)
-        return Caller(key.key_id, key.key_id, key.role, key.scope.tenant, key.scope.books)
+        return Caller(key.key_id, owner, key.role, key.scope.tenant, key.scope.books)
     if is_local(request) and not await keys.were_made():
         return MACHINE
     if text:
@@ -77,15 +81,35 @@ async def _find_caller(request: Request, text: str | None) -> Caller:
     raise NotAllowed("this needs a key", "Send it as X-API-Key, or as Authorization: Bearer.")
 
 
+def _read_owner(request: Request, key: Key) -> str:
+    """Whose threads. A site's key is in every reader's hands: what only one of them knows tells them apart."""
+    if not key.origins:
+        return key.key_id
+    if request.headers.get("origin") not in key.origins:
+        raise NotAllowed("this key is for the pages of another site", "`askbook keys create --origin` names the site.")
+    token = request.headers.get("x-reader", "")
+    if not _READER.fullmatch(token):
+        raise InputError("a site's key needs X-Reader", "Send 22 to 128 random letters and digits, a reader's own.")
+    return f"{key.key_id}:{hashlib.sha256(token.encode()).hexdigest()}"
+
+
 def is_local(request: Request) -> bool:
     """From this very machine, and meant for it.
 
     A header never makes a request local, but it may show that it is not: a proxy on this machine says for whom it asks,
-    and a page of the web that had its name point here says its own.
+    a page of the web that had its name point here says its own, and a browser says from which site a page asks.
     """
     if request.client is None or any(name in request.headers for name in FORWARDED):
         return False
-    return _is_loopback(request.client.host) and request.url.hostname in LOCAL_NAMES
+    if not _is_loopback(request.client.host) or request.url.hostname not in LOCAL_NAMES:
+        return False
+    origin = request.headers.get("origin")
+    running: Running = request.app.state.running
+    return origin in (None, _own_origin(request), *running.settings.askbook_cors_origins)
+
+
+def _own_origin(request: Request) -> str:
+    return f"{request.url.scheme}://{request.url.netloc}"
 
 
 def _is_loopback(host: str) -> bool:

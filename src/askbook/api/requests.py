@@ -23,6 +23,7 @@ from askbook.domain import (
     SearchMode,
 )
 from askbook.settings import Settings
+from askbook.store.threads import TITLE_MAX
 
 NUMBER_MAX = 1_000_000
 PREFIX_MAX = 500
@@ -102,11 +103,12 @@ class _Asked(RequestBody):
         default=None, min_length=1, max_length=SELECTED_MAX, description="Answer from this text alone."
     )
     reader: ReaderProfile | None = None
+    module_filter: str | None = Field(default=None, max_length=200, description="Answer from this module alone.")
 
     def _to_question(self, text: str, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
         return Question(
             text,
-            Filters(book_id),
+            Filters(book_id, module=self.module_filter),
             session_id,
             owner,
             self.top_k if "top_k" in self.model_fields_set else settings.agent_top_k,
@@ -166,6 +168,12 @@ class ChatRequest(_Asked):
         question = self._to_question(self.message, book_id, owner, session_id, settings)
         sent = "similarity_threshold" in self.model_fields_set
         return replace(question, threshold=self.similarity_threshold) if sent else question
+
+
+class RenameRequest(RequestBody):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"title": "Nodes and topics"}]})
+
+    title: str = Field(min_length=1, max_length=TITLE_MAX, pattern=r"\S", description="The conversation's new name.")
 
 
 class SearchRequest(RequestBody):

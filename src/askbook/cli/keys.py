@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated
 
 import typer
-from pydantic import BaseModel
 from rich.text import Text
 
+from askbook.api.key_schemas import CreatedKey, KeyBody, KeyList
 from askbook.cli.render import clean, err, out, print_json
 from askbook.cli.running import run_async
 from askbook.domain import Key, Role, Scope, to_internal_id
@@ -18,39 +17,6 @@ from askbook.wiring import open_store
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
-
-
-class KeyBody(BaseModel):
-    key_id: str
-    name: str
-    role: Role
-    tenant: str
-    books: list[str] | None
-    created_at: datetime
-    revoked_at: datetime | None
-    last_used_at: datetime | None
-
-    @classmethod
-    def from_key(cls, made: Key, /, **more: Any) -> Self:
-        return cls(
-            key_id=made.key_id,
-            name=made.name,
-            role=made.role,
-            tenant=made.scope.tenant,
-            books=None if made.scope.books is None else list(made.scope.books),
-            created_at=made.created_at,
-            revoked_at=made.revoked_at,
-            last_used_at=made.last_used_at,
-            **more,
-        )
-
-
-class CreatedKey(KeyBody):
-    key: str
-
-
-class KeyList(BaseModel):
-    keys: list[KeyBody]
 
 
 @app.command()
@@ -65,6 +31,10 @@ def create(
     tenant: Annotated[
         str, typer.Option(help="Whose books; a tenant's book is ingested with --book TENANT/BOOK. Default: yours.")
     ] = "",
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(help="A site whose pages hold the key, as https://docs.example.org; may be given again."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key. It is shown once: askbook keeps its hash alone."""
@@ -72,7 +42,7 @@ def create(
 
     async def make() -> tuple[Key, str, list[str]]:
         async with open_store(load_settings()) as store:
-            made, text = await store.keys.create(name, role, scope)
+            made, text = await store.keys.create(name, role, scope, origin or ())
             there = {record.book_id for record in await store.ledger.load_books()}
             wanted = [to_internal_id(tenant, public_id) for public_id in scope.books or ()]
             return made, text, [book_id for book_id in wanted if book_id not in there]
@@ -125,7 +95,8 @@ def revoke(
 def _describe(key: Key) -> str:
     books = "all books" if key.scope.books is None else ", ".join(key.scope.books)
     of = f" of {key.scope.tenant}" if key.scope.tenant else ""
-    return clean(f"{key.key_id} “{key.name}”: {key.role}, {books}{of}")
+    on = f", on {', '.join(key.origins)} only" if key.origins else ""
+    return clean(f"{key.key_id} “{key.name}”: {key.role}, {books}{of}{on}")
 
 
 def _print_key(key: Key) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy.sql.schema import Table
 
 from askbook.errors import StorageError
 
-HEAD = "0005"
+HEAD = "0006"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 # What PostgreSQL cannot store: NUL, and half of a character.

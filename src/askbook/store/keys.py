@@ -2,6 +2,7 @@
 
 A key is `askbook_<id>_<secret>`. It is shown once, when it is made; what is kept is its SHA-256. The secret is 256 random
 bits, which nobody can guess, so that a slow hash with a salt, made for passwords, would only slow down every request.
+A key with origins stands in the pages of those sites: it is no secret, and good for nothing on the pages of others.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import RowMapping, insert, select, update
@@ -27,6 +29,7 @@ TOUCH_EVERY = timedelta(minutes=1)
 KEY = re.compile(r"askbook_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 _PUBLIC_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_ORIGIN = re.compile(r"https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 _NOBODY = "0" * 64
 
 
@@ -35,13 +38,18 @@ class Keys:
         self.database = database
         self.clock = clock
 
-    async def create(self, name: str, role: Role = "reader", scope: Scope | None = None) -> tuple[Key, str]:
-        """The key as it is kept, and its text, which is never seen again."""
+    async def create(
+        self, name: str, role: Role = "reader", scope: Scope | None = None, origins: Iterable[str] = ()
+    ) -> tuple[Key, str]:
+        """The key as it is kept, and its text, which is never seen again. With origins, a public key for those sites."""
         scope = scope or Scope()
         _check_scope(scope)
+        sites = tuple(dict.fromkeys(_read_origin(one) for one in origins))
+        if sites and role != "reader":
+            raise InputError("a key for a site is a reader's: whoever sees the page has it", "Leave the role out.")
         key_id = secrets.token_hex(6)
         text = f"askbook_{key_id}_{secrets.token_urlsafe(32)}"
-        key = Key(key_id, _check_name(name), role, scope, self.clock())
+        key = Key(key_id, _check_name(name), role, scope, self.clock(), origins=sites)
         row = {
             "key_id": key_id,
             "secret_hash": _hash(text),
@@ -50,6 +58,7 @@ class Keys:
             "role": role,
             "books": None if scope.books is None else list(scope.books),
             "created_at": key.created_at,
+            "origins": list(sites) or None,
         }
         async with self.database.writing() as connection:
             await connection.execute(insert(keys).values(row))
@@ -74,22 +83,32 @@ class Keys:
         async with self.database.writing() as connection:
             await connection.execute(update(keys).where(keys.c.key_id == key.key_id).values(last_used_at=now))
 
-    async def revoke(self, key_id: str) -> Key:
-        """At once and for good; revoked again, it stays as it was."""
+    async def revoke(self, key_id: str, scope: Scope | None = None) -> Key:
+        """At once and for good; revoked again, it stays as it was. A key beyond the scope is not there."""
         async with self.database.writing() as connection:
-            those = update(keys).where(keys.c.key_id == to_storable(key_id), keys.c.revoked_at.is_(None))
-            await connection.execute(those.values(revoked_at=self.clock()))
-            query = select(keys).where(keys.c.key_id == to_storable(key_id))
+            query = select(keys).where(keys.c.key_id == to_storable(key_id)).with_for_update()
             row = (await connection.execute(query)).mappings().first()
-        if row is None:
-            raise NotFound(f"there is no key {to_storable(key_id)[:NAME_MAX]}", "`askbook keys list` lists them.")
-        return _to_key(row)
+            key = _to_key(row) if row else None
+            if key is None or (scope is not None and not scope.covers(key.scope)):
+                raise NotFound(f"there is no key {to_storable(key_id)[:NAME_MAX]}", "`askbook keys list` lists them.")
+            if key.revoked_at is None:
+                key = replace(key, revoked_at=self.clock())
+                gone = update(keys).where(keys.c.key_id == key.key_id)
+                await connection.execute(gone.values(revoked_at=key.revoked_at))
+        return key
 
-    async def load_all(self) -> list[Key]:
-        """The oldest first, the revoked ones too."""
+    async def load_all(self, scope: Scope | None = None) -> list[Key]:
+        """The oldest first, the revoked ones too. Without a scope of all tenants, which is the terminal's right alone."""
         async with self.database.reading() as connection:
             rows = (await connection.execute(select(keys).order_by(keys.c.created_at, keys.c.key_id))).mappings()
-            return [_to_key(row) for row in rows]
+            found = [_to_key(row) for row in rows]
+        return [key for key in found if scope is None or scope.covers(key.scope)]
+
+    async def load_origins(self) -> frozenset[str]:
+        """The sites that any key in force is for."""
+        query = select(keys.c.origins).where(keys.c.origins.is_not(None), keys.c.revoked_at.is_(None))
+        async with self.database.reading() as connection:
+            return frozenset(origin for sites in (await connection.execute(query)).scalars() for origin in sites)
 
     async def were_made(self) -> bool:
         """Whether there has ever been a key: a machine that had one is not open again when it is revoked."""
@@ -113,6 +132,17 @@ def _check_name(name: str) -> str:
     return said
 
 
+def _read_origin(text: str) -> str:
+    """As a browser writes it: in small letters, without a path, without the port that goes without saying."""
+    scheme, _, host = text.strip().lower().rstrip("/").partition("://")
+    origin = f"{scheme}://{host.removesuffix({'http': ':80', 'https': ':443'}.get(scheme, '/'))}"
+    if not _ORIGIN.fullmatch(origin):
+        raise InputError(
+            f"{to_storable(text)[:NAME_MAX]!r} is not the origin of a site", "Write https://docs.example.org."
+        )
+    return origin
+
+
 def _check_scope(scope: Scope) -> None:
     if scope.tenant and not _TENANT.fullmatch(scope.tenant):
         raise InputError(
@@ -134,4 +164,5 @@ def _to_key(row: RowMapping) -> Key:
         created_at=row["created_at"],
         revoked_at=row["revoked_at"],
         last_used_at=row["last_used_at"],
+        origins=tuple(row["origins"] or ()),
     )

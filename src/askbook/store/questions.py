@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import asdict, replace
+from datetime import UTC, date, datetime
+from typing import Any, TypeVar
 
-from sqlalchemy import RowMapping, and_, or_, select
+from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from askbook.domain import Answer, Chunk, Feedback, NearSection, OpenQuestion, Refusal, Reply, Scope, Thread
+from askbook.domain import (
+    Answer,
+    Chunk,
+    ConfidenceLevel,
+    Feedback,
+    NearSection,
+    OpenQuestion,
+    Opinion,
+    Refusal,
+    RefusalReason,
+    Reply,
+    Scope,
+    Thread,
+    UsageDay,
+)
 from askbook.errors import InputError, NotFound
 from askbook.store.database import Database, to_storable
 from askbook.store.schema import asked, feedback, messages, threads
 from askbook.store.scopes import within
+
+_Name = TypeVar("_Name", bound=str)
 
 COMMENT_MAX = 1000
 NEWEST = 2000
@@ -22,6 +38,8 @@ NEWEST = 2000
 
 # The book's own gaps: an empty index or a service that was down says nothing of what the book lacks.
 LEFT_OPEN = ("not_in_book", "unverified")
+
+_ITS_THUMB = and_(feedback.c.thread_id == asked.c.thread_id, feedback.c.position == asked.c.position)
 
 
 class Questions:
@@ -45,6 +63,7 @@ class Questions:
             "selected": selected,
             "nearest": _to_nearest(reply),
             "asked_at": self.clock(),
+            "level": reply.confidence.confidence_level if isinstance(reply, Answer) else None,
         }
         async with self.database.writing() as connection:
             if await _has_answer(connection, thread.owner, **place):
@@ -82,21 +101,44 @@ class Questions:
         unhelpful = feedback.c.helpful.is_(False)
         query = (
             select(asked, feedback.c.helpful, feedback.c.comment)
-            .outerjoin(
-                feedback, and_(feedback.c.thread_id == asked.c.thread_id, feedback.c.position == asked.c.position)
-            )
+            .outerjoin(feedback, _ITS_THUMB)
             .where(or_(refused, unhelpful))
             .order_by(asked.c.asked_at.desc(), asked.c.thread_id, asked.c.position)
             .limit(NEWEST)
         )
-        if scope is not None:
-            query = query.where(within(scope, asked.c.book_id))
-        if book_id is not None:
-            query = query.where(asked.c.book_id == to_storable(book_id))
-        if since is not None:
-            query = query.where(asked.c.asked_at >= since)
         async with self.database.reading() as connection:
-            return [_to_open(row) for row in (await connection.execute(query)).mappings()]
+            rows = await connection.execute(query.where(*_which(scope, book_id, since)))
+            return [_to_open(row) for row in rows.mappings()]
+
+    async def load_usage(self, scope: Scope, book_id: str | None, since: datetime) -> list[UsageDay]:
+        """What was asked on each day that something was asked on, the oldest first."""
+        day = self._day_of(asked.c.asked_at)
+        kind = (day, asked.c.refusal, asked.c.level, feedback.c.helpful)
+        query = select(*kind, func.count()).outerjoin(feedback, _ITS_THUMB).where(*_which(scope, book_id, since))
+        days: dict[str, UsageDay] = {}
+        async with self.database.reading() as connection:
+            for named, refusal, level, helpful, count in await connection.execute(query.group_by(*kind).order_by(day)):
+                before = days.get(named) or UsageDay(date.fromisoformat(named))
+                days[named] = _count(before, refusal, level, helpful, count)
+        return list(days.values())
+
+    async def load_opinions(self, scope: Scope, book_id: str | None, since: datetime, limit: int) -> list[Opinion]:
+        """The latest first."""
+        query = (
+            select(asked.c.book_id, asked.c.question, feedback.c.helpful, feedback.c.comment, feedback.c.given_at)
+            .join(feedback, _ITS_THUMB)
+            .where(*_which(scope, book_id, since))
+            .order_by(feedback.c.given_at.desc(), feedback.c.thread_id, feedback.c.position)
+            .limit(limit)
+        )
+        async with self.database.reading() as connection:
+            return [Opinion(*row) for row in await connection.execute(query)]
+
+    def _day_of(self, moment: ColumnElement[datetime]) -> ColumnElement[str]:
+        """`2026-11-16`, in UTC."""
+        if self.database.engine.dialect.name == "postgresql":
+            return func.to_char(func.timezone("UTC", moment), "YYYY-MM-DD")
+        return func.date(moment)
 
 
 # --- inside a transaction -------------------------------------------------------------------------
@@ -119,6 +161,17 @@ async def _last_answer(connection: AsyncConnection, thread_id: str, owner: str) 
     return 2 * turns - 1 if turns else None
 
 
+def _which(scope: Scope | None, book_id: str | None, since: datetime | None) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if scope is not None:
+        conditions.append(within(scope, asked.c.book_id))
+    if book_id is not None:
+        conditions.append(asked.c.book_id == to_storable(book_id))
+    if since is not None:
+        conditions.append(asked.c.asked_at >= since)
+    return conditions
+
+
 # --- rows and words -------------------------------------------------------------------------------
 
 
@@ -134,6 +187,23 @@ def _nearest_chunk(reply: Reply) -> Chunk | None:
     if isinstance(reply, Answer):
         return reply.sources[0].passage.chunk if reply.sources else None
     return reply.nearest[0].chunk if reply.nearest else None
+
+
+def _count(
+    day: UsageDay, refusal: RefusalReason | None, level: ConfidenceLevel | None, helpful: bool | None, count: int
+) -> UsageDay:
+    return replace(
+        day,
+        asked=day.asked + count,
+        levels=_add(day.levels, level, count),
+        refused=_add(day.refused, refusal, count),
+        helpful=day.helpful + count * (helpful is True),
+        unhelpful=day.unhelpful + count * (helpful is False),
+    )
+
+
+def _add(counts: Mapping[_Name, int], name: _Name | None, count: int) -> Mapping[_Name, int]:
+    return {**counts, name: counts.get(name, 0) + count} if name else counts
 
 
 def _to_open(row: RowMapping) -> OpenQuestion:

@@ -228,6 +228,8 @@ keys = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("revoked_at", UtcDateTime),
     Column("last_used_at", UtcDateTime),
+    # Likewise NULL for a key that is its bearer's secret.
+    Column("origins", JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")),
 )
 
 
@@ -252,6 +254,7 @@ asked = Table(
     Column("selected", Boolean, nullable=False),
     Column("nearest", JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")),
     Column("asked_at", UtcDateTime, nullable=False),
+    Column("level", String(16)),
     _of_an_answer(),
 )
 Index("asked_of_book", asked.c.book_id, asked.c.asked_at.desc())

@@ -13,7 +13,7 @@ from askbook.api.answering import EventStream, check_reply, get_reply, stream_re
 from askbook.api.callers import Caller
 from askbook.api.examples import MAYBE_STREAM, STREAM, errors
 from askbook.api.failing import get_request_id
-from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest
+from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest, RenameRequest
 from askbook.api.running import Reader, Running, Up
 from askbook.api.schemas import (
     AgentResponse,
@@ -91,6 +91,13 @@ async def history(session_id: SessionPath, running: Up, caller: Reader) -> Conve
     thread = await threads.load(session_id, caller.owner)
     whole = ConversationThread.from_history(thread, await threads.load_history(session_id, caller.owner))
     return whole.model_copy(update={"book_id": to_public_id(thread.book_id)})
+
+
+@router.patch("/session/{session_id}", responses=errors(404, 413))
+async def rename_session(body: RenameRequest, session_id: SessionPath, running: Up, caller: Reader) -> ThreadOverview:
+    """Give a conversation another name."""
+    thread = await running.askbook.threads.rename(session_id, body.title, caller.owner)
+    return _to_public(ThreadOverview.from_thread(thread), thread)
 
 
 @router.delete("/session/{session_id}", status_code=204, responses=errors(404))

@@ -1,32 +1,185 @@
-"""/docs: the API on one page, made from openapi.json by a script of our own. Nothing of it comes from elsewhere."""
+"""The pages for people: `/` (chat), `/read/…` (the lessons), `/docs`, and `/assets`, what they are made of.
+
+Nothing of it comes from elsewhere. `/` is a shell without data; what it shows it asks of the API with the reader's key.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
 from functools import cache
 from importlib.resources import files
+from typing import Annotated
 
-from fastapi import APIRouter
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from askbook.api.callers import Caller, get_caller
+from askbook.api.lesson_page import find_lesson, read_url, render_notice, render_page
+from askbook.api.lesson_text import CITED_ID, Span
+from askbook.api.requests import BOOK_ID, UUID
+from askbook.api.running import Reader, Running, Up
+from askbook.domain import Chunk, Outline, OutlineLesson
+from askbook.errors import NotAllowed, NotFound
 
 router = APIRouter(include_in_schema=False)
+
+TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+COOKIE = "askbook_reader"
+"""A browser that follows a link sends no key: this cookie holds it for `/read`, and for nothing else."""
+PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+PRIVATE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
+
+
+@router.get("/")
+async def chat() -> HTMLResponse:
+    return HTMLResponse(_read("index.html"), headers=PAGE_HEADERS)
+
+
+@router.get("/assets/{name}")
+async def asset(name: str, request: Request) -> Response:
+    """Public, also to pages of other origins: the widget is made of the same files. A browser asks whether it changed."""
+    kind = TYPES.get(name.rpartition(".")[2])
+    if kind is None or name not in _names():
+        raise NotFound("there is no such file")
+    body = _read(name)
+    tag = f'"{hashlib.sha256(body.encode()).hexdigest()[:20]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=kind, headers={**headers, "Cross-Origin-Resource-Policy": "cross-origin"})
+
+
+# --- the reader -----------------------------------------------------------------------------------
+
+
+BookPath = Annotated[str, Path(pattern=BOOK_ID)]
+ChunkId = Annotated[str | None, Query(pattern=UUID)]
+Offset = Annotated[int | None, Query(ge=0, le=2**31)]
+
+
+@router.post("/read", status_code=204)
+async def keep_key(request: Request, caller: Reader) -> Response:
+    """Keeps the key that was sent in its header for the reader's pages, until the browser is closed."""
+    response = Response(status_code=204)
+    if caller.key_id:
+        key = request.headers.get("x-api-key") or request.headers["authorization"].partition(" ")[2]
+        secure = request.url.scheme == "https"
+        response.set_cookie(COOKIE, key, path="/read", httponly=True, samesite="strict", secure=secure)
+    return response
+
+
+async def _get_page_reader(request: Request) -> Caller | NotAllowed:
+    """Whoever has no key gets a page that asks for one."""
+    try:
+        return await get_caller(request, request.headers.get("x-api-key") or request.cookies.get(COOKIE), None)
+    except NotAllowed as error:
+        return error
+
+
+PageReader = Annotated[Caller | NotAllowed, Depends(_get_page_reader)]
+
+
+@router.get("/read/{book_id}")
+async def find_page(
+    book_id: BookPath, request: Request, running: Up, reader: PageReader, chunk: ChunkId = None
+) -> Response:
+    """To the lesson that holds the chunk, or to the first one."""
+    if isinstance(reader, NotAllowed):
+        return _ask_for_key(reader)
+    try:
+        outline = await _load_outline(running, reader, book_id)
+        chunks = await running.askbook.ledger.load_neighbours(outline.book_id, chunk.lower(), 0) if chunk else []
+        lesson = _find_lesson_of(outline, chunks)
+    except NotFound as error:
+        return _tell_missing(error)
+    query = f"?{request.url.query}#{CITED_ID}" if chunk else ""
+    return RedirectResponse(read_url(book_id, lesson) + query, headers={"Cache-Control": "no-cache"})
+
+
+@router.get("/read/{book_id}/{path:path}")
+async def read(
+    book_id: BookPath,
+    path: str,
+    running: Up,
+    reader: PageReader,
+    chunk: ChunkId = None,
+    start: Annotated[Offset, Query(alias="from")] = None,
+    end: Annotated[Offset, Query(alias="to")] = None,
+) -> Response:
+    """A lesson. `from` and `to`, offsets in its file, or else `chunk` say which words to mark."""
+    if isinstance(reader, NotAllowed):
+        return _ask_for_key(reader)
+    try:
+        outline = await _load_outline(running, reader, book_id)
+        lesson = find_lesson(outline, book_id, path)
+        chunks = await running.askbook.ledger.load_lesson(outline.book_id, lesson.parent_doc_id)
+    except NotFound as error:
+        return _tell_missing(error)
+    cited = _find_cited(chunks, chunk, start, end)
+    # A long lesson takes a while to write; nobody else shall wait for it.
+    page = await asyncio.to_thread(render_page, outline, book_id, lesson, chunks, cited)
+    return HTMLResponse(page, headers=PRIVATE_HEADERS)
+
+
+async def _load_outline(running: Running, caller: Caller, book_id: str) -> Outline:
+    book = await running.find_book(caller, book_id)
+    outline = await running.askbook.ledger.load_outline(book.book_id)
+    if not outline.lessons:
+        raise NotFound("this book holds no lesson yet", "`askbook ingest FOLDER` fills it.")
+    return outline
+
+
+def _find_lesson_of(outline: Outline, chunks: list[Chunk]) -> OutlineLesson:
+    file = chunks[0].source_file if chunks else None
+    return next((one for one in outline.lessons if one.source_file == file), outline.lessons[0])
+
+
+def _find_cited(chunks: list[Chunk], chunk_id: str | None, start: int | None, end: int | None) -> Span | None:
+    if start is not None and end is not None and start < end:
+        return start, end
+    return next(((one.start, one.end) for one in chunks if chunk_id and one.id == chunk_id.lower()), None)
+
+
+def _ask_for_key(error: NotAllowed) -> Response:
+    return HTMLResponse(render_notice("A key is needed", error.message, locked=True), 401, PRIVATE_HEADERS)
+
+
+def _tell_missing(error: NotFound) -> Response:
+    return HTMLResponse(render_notice("Not in this library", error.message), 404, PRIVATE_HEADERS)
+
+
+# --- the API's page -------------------------------------------------------------------------------
 
 
 @router.get("/docs")
 async def docs() -> HTMLResponse:
-    page, policy = _read_page("docs.html")
-    return HTMLResponse(page, headers={"Content-Security-Policy": policy, "Cache-Control": "no-cache"})
+    page = _read("docs.html")
+    return HTMLResponse(page, headers={"Content-Security-Policy": _inline_policy(page), "Cache-Control": "no-cache"})
 
 
 @cache
-def _read_page(name: str) -> tuple[str, str]:
-    """The page, and a policy under which its own script and style run, and no other."""
-    page = files("askbook").joinpath("web", name).read_text(encoding="utf-8")
+def _names() -> frozenset[str]:
+    return frozenset(one.name for one in files("askbook").joinpath("web").iterdir() if one.is_file())
+
+
+@cache
+def _read(name: str) -> str:
+    return files("askbook").joinpath("web", name).read_text(encoding="utf-8")
+
+
+@cache
+def _inline_policy(page: str) -> str:
+    """A policy under which the page's own script and style run, and no other."""
     scripts, styles = (_hash_inline(tag, page) for tag in ("script", "style"))
     policy = f"default-src 'none'; connect-src 'self'; script-src {scripts}; style-src {styles}"
-    return page, f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    return f"{policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
 def _hash_inline(tag: str, page: str) -> str:

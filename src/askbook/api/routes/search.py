@@ -1,4 +1,4 @@
-"""What the books hold: /search, /context, /lesson, /info."""
+"""What the books hold: /search, /context, /lesson, /contents, /info."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from askbook import __version__
-from askbook.api.book_schemas import BookInfo, ContextResponse, DocumentChunk, InfoResponse, LessonResponse
+from askbook.api.book_schemas import (
+    BookInfo,
+    ContentsResponse,
+    ContextResponse,
+    DocumentChunk,
+    InfoResponse,
+    LessonResponse,
+)
 from askbook.api.callers import find_books
 from askbook.api.examples import errors
+from askbook.api.lesson_page import read_url
 from askbook.api.requests import UUID, BookId, SearchRequest
 from askbook.api.running import Reader, Up
 from askbook.api.schemas import SearchResponse
@@ -61,6 +69,15 @@ async def lesson(
     book = await running.find_book(caller, book_id)
     chunks = await running.askbook.ledger.load_lesson(book.book_id, parent_doc_id.lower())
     return LessonResponse.from_chunks(chunks, to_public_id(book.book_id))
+
+
+@router.get("/contents", responses=errors(404))
+async def contents(running: Up, caller: Reader, book_id: BookId | None = None) -> ContentsResponse:
+    """A book's table of contents: modules, chapters, lessons and their sections."""
+    book = await running.find_book(caller, book_id)
+    outline = await running.askbook.ledger.load_outline(book.book_id)
+    public = to_public_id(book.book_id)
+    return ContentsResponse.from_outline(outline, public, lambda lesson: read_url(public, lesson))
 
 
 @router.get("/info", responses=errors())

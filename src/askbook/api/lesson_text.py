@@ -1,0 +1,246 @@
+"""A lesson as HTML, made from its chunks: nothing of its own markup lives, no picture is fetched, no link runs a script."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+
+from askbook.book.sections import Anchors, clean_heading
+from askbook.domain import Chunk
+
+Span = tuple[int, int]
+"""Offsets in the lesson's file."""
+Resolve = Callable[[str], str | None]
+"""A link of the lesson → where it leads; None where it leads nowhere that a reader may go."""
+
+# Stand in the text where the cited words begin and end, and become marks: no parser takes them for Markdown.
+BEGIN, END = "\ue000", "\ue001"
+CITED_ID = "cited-passage"
+
+_LINE_MARKUP = re.compile(r"(?:[ \t>|]|(?:[-*+]|\d{1,9}[.)])[ \t]+|#{1,6}[ \t]+)*[*_~`]*")
+_FENCE_LINE = re.compile(r"[ \t>]*(?:`{3,}|~{3,})[^\n]*\n")
+_HTML_TAGS = (
+    "a abbr address article aside audio b blockquote body br button canvas caption center cite code col colgroup dd del "
+    "details dfn dialog div dl dt em embed fieldset figcaption figure font footer form frame h1 h2 h3 h4 h5 h6 head "
+    "header hr html i iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol "
+    "optgroup option p param picture pre q s samp script section select small source span strong style sub summary sup "
+    "svg table tbody td template textarea tfoot th thead title tr track u ul var video wbr"
+)
+_TAG = re.compile(rf"<!--.*?-->|</?(?:{'|'.join(_HTML_TAGS.split())})\b[^<>]*>", re.IGNORECASE | re.DOTALL)
+_CUSTOM_ID = re.compile(r"\s*(?:\{#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+
+
+# --- chunks to text -------------------------------------------------------------------------------
+
+
+def rebuild_text(chunks: Sequence[Chunk]) -> str:
+    """The lesson's file, every character at its own offset; what no chunk holds (white space, front matter) is blank."""
+    parts: list[str] = []
+    at = 0
+    for start, text, lines in sorted(_find_pieces(chunks)):
+        if start > at:
+            begins_line = not parts or parts[-1].endswith("\n")
+            parts.append(_blank(start - at, lines or int(begins_line)))
+            at = start
+        if start + len(text) > at:
+            parts.append(text[at - start :])
+            at = start + len(text)
+    return "".join(parts)
+
+
+def _find_pieces(chunks: Sequence[Chunk]) -> Iterator[tuple[int, str, int]]:
+    """Each with its offset, and how many line ends stand between it and the one before."""
+    last_line = 0
+    for chunk in chunks:
+        lines = max(0, chunk.first_line - last_line)
+        end = 0
+        for number, piece in enumerate(chunk.pieces):
+            between = chunk.text[end : piece.text_at].count("\n")
+            end = piece.text_at + piece.length
+            yield piece.source_at, chunk.text[piece.text_at : end], between if number else lines
+        last_line = chunk.last_line
+
+
+def _blank(length: int, lines: int) -> str:
+    """So many characters and line ends; never an indentation, which would make a listing of what follows."""
+    lines = min(length, lines)
+    return " " * (length - lines) + "\n" * lines
+
+
+# --- text to HTML ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    level: int
+    title: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    html: str
+    headings: tuple[Heading, ...]
+
+
+def render_lesson(text: str, mdx: bool, resolve: Resolve, cited: Span | None = None) -> Rendered:
+    """`cited`: the words to mark; the blocks that hold them are marked too."""
+    text = text.replace(BEGIN, "\ufffd").replace(END, "\ufffd")
+    lines = range(0)
+    if cited:
+        start, end = _tighten(text, *cited)
+        lines = range(text.count("\n", 0, start), text.count("\n", 0, end) + 1)
+        text = f"{text[:start]}{BEGIN}{text[start:end]}{END}{text[end:]}"
+    tokens = (_MDX if mdx else _MARKDOWN).parse(text)
+    headings = tuple(_name_headings(tokens))
+    _mark_blocks(tokens, lines)
+    for token in tokens:
+        if token.type == "inline" and token.children:
+            token.children = list(_keep_safe(token.children, resolve))
+    shown = _Renderer(lines).render(tokens, _MARKDOWN.options, {})
+    return Rendered(shown.replace(BEGIN, "").replace(END, ""), headings)
+
+
+def _build_parser(mdx: bool) -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    return parser.disable(["code", "html_block"]) if mdx else parser
+
+
+_MARKDOWN, _MDX = _build_parser(mdx=False), _build_parser(mdx=True)
+
+
+def _tighten(text: str, start: int, end: int) -> Span:
+    """Without the markup around the words: a mark before `- ` or behind `|` would be no list and no table."""
+    start, end = min(start, len(text)), min(end, len(text))
+    if fence := _FENCE_LINE.match(text, start, end):
+        start = fence.end()
+    start = _LINE_MARKUP.match(text, start, end).end()  # pyright: ignore[reportOptionalMemberAccess]
+    return start, start + len(text[start:end].rstrip(" \t\n*_~`|>"))
+
+
+def _name_headings(tokens: list[Token]) -> Iterator[Heading]:
+    """With the anchors that the addresses of the chunks have."""
+    anchors = Anchors()
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0:
+            raw = tokens[at + 1].content.replace(BEGIN, "").replace(END, "")
+            anchor = unquote(anchors.take(raw))
+            token.attrSet("id", anchor)
+            for last in (tokens[at + 1].children or [])[-1:]:
+                last.content = _CUSTOM_ID.sub("", last.content)
+            yield Heading(int(token.tag[1]), clean_heading(raw), anchor)
+
+
+_BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "fence", "code_block", "table_open", "html_block")
+
+
+def _mark_blocks(tokens: list[Token], lines: range) -> None:
+    first = True
+    for token in tokens:
+        if token.type in _BLOCKS and token.map and token.map[0] <= lines.stop - 1 and token.map[1] > lines.start:
+            if token.type != "list_item_open":
+                token.attrJoin("class", "cited")
+            if first and lines:
+                token.meta["first"] = True
+                first = False
+
+
+def _keep_safe(children: list[Token], resolve: Resolve) -> Iterator[Token]:
+    """Links that lead somewhere; of the rest their words."""
+    linked = False
+    for token in children:
+        if token.type == "link_open":
+            target = resolve(str(token.attrGet("href") or ""))
+            linked = target is not None
+            if target is not None:
+                token.attrs = {"href": target}
+                if urlsplit(target).netloc:
+                    token.attrSet("rel", "noopener noreferrer nofollow")
+                yield token
+        elif token.type != "link_close" or linked:
+            yield token
+
+
+class _Renderer(RendererHTML):
+    """markdown-it's own, but for what it would let through, and with the cited words marked."""
+
+    def __init__(self, cited_lines: range) -> None:
+        super().__init__()
+        self._cited_lines = cited_lines
+        self._marking = False
+
+    def text(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return self._mark(tokens[idx].content)
+
+    def code_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return f"<code>{self._mark(tokens[idx].content)}</code>"
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        token = tokens[idx]
+        language = re.split(r"[\s{,]", token.info.strip())[0] if token.info else ""
+        return self._listing(token, html.escape(language))
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return self._listing(tokens[idx], "")
+
+    def _listing(self, token: Token, language: str) -> str:
+        """As markdown.js makes them; read.js adds colours and a button."""
+        classes, anchor = "code cited" if token.attrGet("class") else "code", self._anchor(token)
+        head = f'<div class="code-head"><span>{language or "text"}</span></div>'
+        code = f'<code data-language="{language}">{self._mark(token.content.rstrip(chr(10)))}</code>'
+        label = f"Code, {language}" if language else "Code"
+        pre = f'<pre tabindex="0" role="region" aria-label="{label}">{code}</pre>'
+        return f'<div class="{classes}"{anchor}>{head}{pre}</div>\n'
+
+    def table_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        classes = "table cited" if tokens[idx].attrGet("class") else "table"
+        return (
+            f'<div class="{classes}"{self._anchor(tokens[idx])} tabindex="0" role="region" aria-label="Table"><table>\n'
+        )
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return "</table></div>\n"
+
+    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        words = self.renderInlineAsText(tokens[idx].children, options, env)
+        return f'<span class="picture">{self._mark(words)}</span>'
+
+    def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        if _BREAK.fullmatch(tokens[idx].content):
+            return "<br>"
+        return self._mark(_TAG.sub("", tokens[idx].content))
+
+    def html_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        words = _TAG.sub("", tokens[idx].content).strip()
+        return f"<p{self._anchor(tokens[idx])}>{self._mark(words)}</p>\n" if words.strip(BEGIN + END) else ""
+
+    def renderToken(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        shown, token = super().renderToken(tokens, idx, options, env), tokens[idx]
+        if token.map and token.map[0] >= self._cited_lines.stop:
+            # The end of the cited words stood where no text is.
+            self._marking = False
+        # A heading keeps the id that it has.
+        return f'<span id="{CITED_ID}"></span>{shown}' if token.meta.get("first") else shown
+
+    def _anchor(self, token: Token) -> str:
+        return f' id="{CITED_ID}"' if token.meta.get("first") else ""
+
+    def _mark(self, text: str) -> str:
+        """Each stretch of text by itself: marks never cross the elements around them."""
+        parts: list[str] = []
+        for part in re.split(f"([{BEGIN}{END}])", text):
+            if part in (BEGIN, END):
+                self._marking = part == BEGIN
+            elif part:
+                words = html.escape(part)
+                parts.append(f"<mark>{words}</mark>" if self._marking and part.strip() else words)
+        return "".join(parts)

@@ -1,0 +1,460 @@
+"""What an agent may do with the books: four tools, what they take, and what they tell. Nothing here knows the protocol."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from askbook.answer.cleaning import escape_for_model
+from askbook.api.callers import Caller, find_books, resolve_book
+from askbook.api.requests import UUID4, BookId, LessonId, Place, QuestionText, RequestBody
+from askbook.api.wording import describe, printable
+from askbook.domain import (
+    LIMIT_MAX,
+    QUERY_MAX,
+    QUERY_MIN,
+    TIER_MAX,
+    Answer,
+    BookRecord,
+    Chunk,
+    ConfidenceLevel,
+    Filters,
+    Passage,
+    Question,
+    Reader,
+    RefusalReason,
+    Replied,
+    Source,
+    to_public_id,
+)
+from askbook.errors import InputError, NotFound
+from askbook.index.choices import check_choices
+from askbook.wiring import Askbook
+
+PART_CHARACTERS = 20_000
+"""About 5,000 tokens: what an agent reads at one go."""
+QUOTE_SHOWN = 300
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One call of a tool: who calls, and what answers. No argument of the call has a say in either."""
+
+    askbook: Askbook
+    caller: Caller
+    answer: Callable[[Question], Awaitable[Replied]]
+
+    async def find_book(self, book_id: str | None) -> BookRecord:
+        books = await self.askbook.ledger.load_books()
+        try:
+            wanted = resolve_book(self.caller, book_id, books)
+        except NotFound as error:
+            raise NotFound(error.message, "list_books tells which there are." if book_id else error.hint) from error
+        return next(record for record in books if record.book_id == wanted)
+
+
+# --- what they take -------------------------------------------------------------------------------
+
+Tier = Annotated[
+    int, Field(ge=1, le=TIER_MAX, description="Leave out what needs more hardware than this tier, 1 to 4.")
+]
+
+
+class Arguments(RequestBody):
+    # Small models write numbers as text.
+    model_config = ConfigDict(strict=False)
+
+
+class SearchBook(Arguments):
+    query: str = Field(
+        min_length=QUERY_MIN,
+        max_length=QUERY_MAX,
+        description="What to look for: a question or a topic. Keep names, identifiers and numbers as they are.",
+    )
+    book_id: BookId | None = None
+    limit: int = Field(default=5, ge=1, le=LIMIT_MAX, description="How many passages.")
+    module: str | None = Field(
+        default=None, max_length=200, description="Only this module; list_books names the modules."
+    )
+    chapter_min: Place | None = Field(default=None, description="Only from this chapter on.")
+    chapter_max: Place | None = Field(default=None, description="Only up to this chapter, itself included.")
+    lesson_id: LessonId | None = Field(default=None, description="Only in this lesson.")
+    hardware_tier: Tier | None = None
+
+
+class AskBook(Arguments):
+    question: QuestionText = Field(
+        description="One question, in full sentences, as its reader would ask it; 1 to 1000 characters."
+    )
+    book_id: BookId | None = None
+    thread_id: Annotated[str, Field(pattern=UUID4)] | None = Field(
+        default=None,
+        description="For a follow-up: the thread_id of the answer before. “Tell me more” is then understood.",
+    )
+    hardware_tier: Tier | None = None
+
+
+class ReadLesson(Arguments):
+    lesson: str = Field(
+        min_length=1, max_length=2000, description="A lesson_id or a url, as search_book and ask_book give them."
+    )
+    book_id: BookId | None = None
+    part: int = Field(default=1, ge=1, description="A long lesson comes in parts; the first one says how many.")
+
+
+class ListBooks(Arguments):
+    """Takes nothing."""
+
+
+# --- what they tell -------------------------------------------------------------------------------
+
+
+class Told(BaseModel):
+    """What comes back, as fields and as text: some clients show their model only the one, some only the other."""
+
+    def to_text(self) -> str:
+        raise NotImplementedError
+
+
+class BookPlace(BaseModel):
+    title: str = Field(description="The way to it through the book's headings.")
+    url: str
+    lesson_id: str
+
+    @classmethod
+    def from_chunk(cls, chunk: Chunk) -> Self:
+        return cls(title=" › ".join(chunk.heading_path), url=chunk.url, lesson_id=chunk.parent_doc_id)
+
+
+class FoundPassage(BookPlace):
+    text: str
+    relevance: float = Field(description="0 to 1, calibrated; the best comes first.")
+    module: str
+    chapter: int
+    lesson: int
+
+    @classmethod
+    def from_passage(cls, passage: Passage) -> Self:
+        chunk = passage.chunk
+        place = BookPlace.from_chunk(chunk).model_dump()
+        numbers = {name: getattr(chunk, name) for name in ("text", "module", "chapter", "lesson")}
+        return cls(**place, **numbers, relevance=round(passage.rating, 3))
+
+
+class FoundPassages(Told):
+    book_id: str
+    query: str
+    total_found: int
+    passages: list[FoundPassage]
+
+    def to_text(self) -> str:
+        if not self.passages:
+            return f"Nothing in {self.book_id} fits “{self.query}”. Search with other words, or with fewer filters."
+        return "\n\n".join(
+            f"{place}. {one.title} (relevance {one.relevance:.2f})\n{one.url} · lesson_id {one.lesson_id}\n\n{one.text}"
+            for place, one in enumerate(self.passages, start=1)
+        )
+
+
+class Citation(BookPlace):
+    number: int = Field(description="[1] in the answer stands for citation 1.")
+    quote: str = Field(description="The book's own words that the answer leans on.")
+
+    @classmethod
+    def from_source(cls, source: Source) -> Self:
+        place = BookPlace.from_chunk(source.passage.chunk).model_dump()
+        return cls(**place, number=source.number, quote=source.quote)
+
+
+class BookReply(Told):
+    """An answer, or a refusal: `answered` says which."""
+
+    answered: bool
+    answer: str = Field(description="Markdown with marks such as [1]; of a refusal, what it says.")
+    citations: list[Citation]
+    confidence: ConfidenceLevel
+    confidence_score: float = Field(description="Mean relevance of the passages, 0 to 1.")
+    refusal: RefusalReason | None = Field(description="Why the book does not answer; null where it does.")
+    advice: str | None = Field(description="Of a refusal: what would help.")
+    nearest: list[BookPlace] = Field(description="Of a refusal: the sections that come closest.")
+    notices: list[str] = Field(description="Doubts that a reader of the answer must be told.")
+    thread_id: str = Field(description="Give it with a follow-up.")
+    book_id: str
+
+    @classmethod
+    def from_replied(cls, replied: Replied, thread_id: str, book_id: str) -> Self:
+        reply = replied.reply
+        answer = reply if isinstance(reply, Answer) else None
+        refusal = None if isinstance(reply, Answer) else reply
+        confidence = reply.confidence
+        return cls(
+            answered=answer is not None,
+            answer=reply.text,
+            citations=[Citation.from_source(one) for one in answer.sources] if answer else [],
+            confidence=confidence.confidence_level if answer and confidence else "insufficient",
+            confidence_score=round(confidence.average_similarity, 3) if confidence else 0.0,
+            refusal=refusal.reason if refusal else None,
+            advice=refusal.advice if refusal else None,
+            nearest=[BookPlace.from_chunk(one.chunk) for one in refusal.nearest] if refusal else [],
+            notices=list(answer.notices) if answer else [],
+            thread_id=thread_id,
+            book_id=book_id,
+        )
+
+    def to_text(self) -> str:
+        body = self._say_answer() if self.answered else self._say_refusal()
+        return "\n".join((*body, f"thread_id for a follow-up: {self.thread_id}"))
+
+    def _say_answer(self) -> Iterable[str]:
+        yield from (self.answer, "", "Sources:")
+        for one in self.citations:
+            quote = " ".join(one.quote.split())
+            shown = quote if len(quote) <= QUOTE_SHOWN else f"{quote[:QUOTE_SHOWN]}…"
+            yield from (f"[{one.number}] {one.title} · {one.url}", f"    “{shown}”")
+        yield from ("", f"Confidence: {self.confidence} ({self.confidence_score:.2f})")
+        yield from self.notices
+
+    def _say_refusal(self) -> Iterable[str]:
+        yield f"The book does not answer this ({self.refusal}). {self.answer.rstrip('.')}."
+        if self.advice:
+            yield self.advice
+        if self.nearest:
+            yield from ("Nearest sections:", *(f"- {one.title} · {one.url}" for one in self.nearest))
+
+
+class LessonSection(BaseModel):
+    heading: str
+    url: str
+    text: str
+
+
+class WholeLesson(BookPlace, Told):
+    book_id: str
+    module: str
+    chapter: int
+    lesson: int
+    part: int
+    parts: int
+    sections: list[LessonSection]
+
+    def to_text(self) -> str:
+        more = f"\n\nPart {self.part} of {self.parts}." if self.parts > 1 else ""
+        return f"{self.title}\n{self.url}\n\n" + "\n\n".join(one.text for one in self.sections) + more
+
+
+class ListedBook(BaseModel):
+    book_id: str
+    title: str
+    modules: list[str]
+    lessons: int
+    last_change: str | None = Field(description="When something of it was last ingested.")
+
+
+class ListedBooks(Told):
+    books: list[ListedBook]
+
+    def to_text(self) -> str:
+        if not self.books:
+            return "There is no book. `askbook ingest FOLDER` makes one."
+        return "\n".join(
+            f"{one.book_id}: {one.title}; {one.lessons} lessons; modules {', '.join(one.modules)}" for one in self.books
+        )
+
+
+# --- what they do ---------------------------------------------------------------------------------
+
+
+async def _search(visit: Visit, wanted: SearchBook) -> FoundPassages:
+    book = await visit.find_book(wanted.book_id)
+    filters = Filters(
+        book.book_id,
+        hardware_tier=wanted.hardware_tier,
+        module=wanted.module,
+        chapter_min=wanted.chapter_min,
+        chapter_max=wanted.chapter_max,
+        parent_doc_id=wanted.lesson_id.lower() if wanted.lesson_id else None,
+    )
+    check_choices(filters, book)
+    relevance = (await visit.askbook.calibrations.choose(book.book_id)).calibration.relevance
+    outcome = await visit.askbook.searcher.search(wanted.query, filters, limit=wanted.limit, relevance=relevance)
+    return FoundPassages(
+        book_id=to_public_id(book.book_id),
+        query=outcome.query,
+        total_found=outcome.total_found,
+        passages=[FoundPassage.from_passage(one) for one in outcome.passages],
+    )
+
+
+async def _ask(visit: Visit, wanted: AskBook) -> BookReply:
+    book = await visit.find_book(wanted.book_id)
+    settings = visit.askbook.settings
+    thread_id = wanted.thread_id or str(uuid.uuid4())
+    question = Question(
+        wanted.question,
+        Filters(book.book_id),
+        thread_id,
+        visit.caller.owner,
+        settings.agent_top_k,
+        settings.agent_score_threshold,
+        reader=Reader(hardware_tier=wanted.hardware_tier) if wanted.hardware_tier else None,
+    )
+    return BookReply.from_replied(await visit.answer(question), thread_id, to_public_id(book.book_id))
+
+
+async def _read(visit: Visit, wanted: ReadLesson) -> WholeLesson:
+    book = await visit.find_book(wanted.book_id)
+    outline = await visit.askbook.ledger.load_outline(book.book_id)
+    page = wanted.lesson.strip().partition("#")[0]
+    named = [one for one in outline.lessons if page.lower() == one.parent_doc_id or page == one.url.partition("#")[0]]
+    if not named:
+        raise NotFound(
+            f"there is no lesson {printable(page[:200])} in {to_public_id(book.book_id)}",
+            "Give a lesson_id or a url that search_book told.",
+        )
+    chunks = await visit.askbook.ledger.load_lesson(book.book_id, named[0].parent_doc_id)
+    parts = _to_parts(chunks)
+    if wanted.part > len(parts):
+        raise InputError(f"the lesson has {len(parts)} parts, and {wanted.part} is none of them")
+    return WholeLesson(
+        title=" › ".join(filter(None, (named[0].module_title, named[0].chapter_title, named[0].title))),
+        url=named[0].url,
+        lesson_id=named[0].parent_doc_id,
+        book_id=to_public_id(book.book_id),
+        module=named[0].module,
+        chapter=named[0].chapter,
+        lesson=named[0].lesson,
+        part=wanted.part,
+        parts=len(parts),
+        sections=parts[wanted.part - 1],
+    )
+
+
+def _to_parts(chunks: Sequence[Chunk]) -> list[list[LessonSection]]:
+    parts: list[list[LessonSection]] = []
+    covered = size = 0
+    for chunk in chunks:
+        text = _without_overlap(chunk, covered)
+        covered = max(covered, chunk.end)
+        size += len(text)
+        if not parts or size > PART_CHARACTERS:
+            parts.append([])
+            size = len(text)
+        parts[-1].append(LessonSection(heading=chunk.heading_path[-1], url=chunk.url, text=text))
+    return parts
+
+
+def _without_overlap(chunk: Chunk, covered: int) -> str:
+    """A chunk may begin with the last sentences of the one before."""
+    if chunk.start >= covered:
+        return chunk.text
+    fresh = next((one for one in chunk.pieces if one.source_at + one.length > covered), None)
+    return chunk.text[fresh.text_at + max(0, covered - fresh.source_at) :].lstrip() if fresh else ""
+
+
+async def _list(visit: Visit, _wanted: ListBooks) -> ListedBooks:
+    records = find_books(visit.caller, await visit.askbook.ledger.load_books())
+    return ListedBooks(books=[_to_listed(one) for one in records])
+
+
+def _to_listed(record: BookRecord) -> ListedBook:
+    changes = [one for one in (record.last_full_ingest, record.last_incremental_update) if one is not None]
+    return ListedBook(
+        book_id=to_public_id(record.book_id),
+        title=record.title,
+        modules=list(record.modules),
+        lessons=record.total_files,
+        last_change=max(changes).isoformat() if changes else None,
+    )
+
+
+# --- the four -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BookTool:
+    name: str
+    title: str
+    about: str
+    arguments: type[Arguments]
+    told: type[Told]
+    run: Callable[[Visit, Any], Awaitable[Told]]
+    reads_only: bool = True
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        BookTool(
+            "ask_book",
+            "Ask a book",
+            "Ask a book a question and get an answer from its text alone, with numbered citations (url, quote) that were "
+            "checked, and how sure it is. Where the book does not say, it tells so (answered: false) with the nearest sections: "
+            "pass that on, and do not answer in the book's name. Best for “what”, “why”, “how to” and “what is in chapter 3”.",
+            AskBook,
+            BookReply,
+            _ask,
+            reads_only=False,
+        ),
+        BookTool(
+            "search_book",
+            "Search a book",
+            "Find the passages of a book that fit a question or a topic, the best first, with their url and lesson_id. "
+            "For looking around, comparing passages or quoting; ask_book is better for one answer.",
+            SearchBook,
+            FoundPassages,
+            _search,
+        ),
+        BookTool(
+            "read_lesson",
+            "Read a lesson",
+            "Read a whole lesson in order, when the passages that were found are too short to understand.",
+            ReadLesson,
+            WholeLesson,
+            _read,
+        ),
+        BookTool(
+            "list_books",
+            "List the books",
+            "Which books there are, with their modules. Needed where there are several: the other tools then want a book_id.",
+            ListBooks,
+            ListedBooks,
+            _list,
+        ),
+    )
+}
+
+
+async def call_tool(visit: Visit, name: str, given: Mapping[str, Any]) -> Told:
+    tool = TOOLS.get(name)
+    if tool is None:
+        raise NotFound(f"there is no tool {printable(name[:100])}", f"There are {', '.join(TOOLS)}.")
+    told = await tool.run(visit, _read_arguments(tool, given))
+    # Whatever came from the book is data: in one place for all, so that no field is forgotten.
+    return tool.told.model_validate(_escape(told.model_dump()))
+
+
+def _read_arguments(tool: BookTool, given: Mapping[str, Any]) -> Arguments:
+    try:
+        # Models write null for what they leave out.
+        return tool.arguments.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        wrong = [{**one, "loc": ("arguments", *one["loc"])} for one in error.errors(include_url=False)]
+        message, all_that_is = describe(wrong)
+        takes = f"{tool.name} takes {', '.join(tool.arguments.model_fields) or 'nothing'}."
+        raise InputError(all_that_is or message, takes) from error
+
+
+def _escape(value: Any) -> Any:
+    match value:
+        case str():
+            return escape_for_model(value)
+        case list():
+            return [_escape(one) for one in value]
+        case dict():
+            return {name: _escape(one) for name, one in value.items()}
+        case _:
+            return value

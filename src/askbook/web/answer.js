@@ -1,0 +1,119 @@
+// An answer as readers see it: its text with chips for the marks, its sources, how sure it is, or a refusal that helps.
+// The chat page and the widget both use it; nothing here looks at the page it is on.
+
+import { make } from "./dom.js";
+import { codeBlock, copyText, renderMarkdown, safeAddress } from "./markdown.js";
+
+export { renderMarkdown, copyText, codeBlock, safeAddress };
+export { askStream, call, Problem } from "./stream.js";
+export { make, icon } from "./dom.js";
+
+/**
+ * `reply`: a ChatResponse. `onSource(source, number, chip)`: a chip was chosen; without it chips are links.
+ * `linkTo(source)`: the address of a passage, for links; by default its own. `mayLink(url)`: which links of the text live.
+ */
+export function renderReply(reply, options = {}) {
+  const settings = { linkTo: (source) => source.url, mayLink: isOwn, ...options };
+  const whole = make("div", { class: "reply" });
+  whole.append(reply.refusal ? renderRefusal(reply, settings) : renderAnswer(reply.response, reply.sources, settings));
+  for (const notice of reply.notices || []) whole.append(make("p", { class: "notice", role: "note" }, notice));
+  if (!reply.refusal) whole.append(...renderSources(reply.sources, settings), renderConfidence(reply));
+  return whole;
+}
+
+/** The text alone, as it streams in: a mark whose source is not known yet is a chip that does nothing. */
+export function renderAnswer(text, sources, options = {}) {
+  const cite = (number) => (!sources ? make("span", { class: "chip" }, String(number)) : chip(sources[number - 1], number, options));
+  return make("div", { class: "answer" }, renderMarkdown(text, { mayLink: isOwn, ...options, cite }));
+}
+
+function isOwn(address) {
+  return new URL(address).origin === location.origin;
+}
+
+export function titleOf(source) {
+  return source.title || [source.chapter, source.section].filter((one, at, all) => one && one !== all[at - 1]).join(" › ");
+}
+
+function chip(source, number, options) {
+  if (!source) return null;
+  const label = `Source ${number}: ${titleOf(source)}`;
+  if (!options.onSource) return make("a", { class: "chip", href: safeAddress(options.linkTo(source)), title: label, "aria-label": label }, String(number));
+  const button = make("button", { type: "button", class: "chip", title: label, "aria-label": label }, String(number));
+  button.addEventListener("click", () => options.onSource(source, number, button));
+  return button;
+}
+
+function renderSources(sources, options) {
+  if (!sources || !sources.length) return [];
+  const lines = sources.map((source, at) => {
+    const words = [make("span", { class: "number", "aria-hidden": "true" }, String(at + 1)), make("span", {}, titleOf(source))];
+    if (!options.onSource) return make("li", {}, make("a", { href: safeAddress(options.linkTo(source)) }, words));
+    const button = make("button", { type: "button", "aria-label": `Show source ${at + 1}: ${titleOf(source)}` }, words);
+    button.addEventListener("click", () => options.onSource(source, at + 1, button));
+    return make("li", {}, button);
+  });
+  return [make("ol", { class: "sources", "aria-label": "Sources" }, lines)];
+}
+
+// --- how sure --------------------------------------------------------------------------------------
+
+const LEVELS = {
+  high: "Well supported",
+  medium: "Supported",
+  low: "Weakly supported",
+  insufficient: "Not supported",
+};
+const MEANINGS = {
+  high: "What was found fits your question closely.",
+  medium: "What was found fits your question; details may stand elsewhere in the book.",
+  low: "What was found touches your question only in part. Read the sources before you rely on it.",
+  insufficient: "Nothing that was found fits your question.",
+};
+
+function renderConfidence(reply) {
+  if (!LEVELS[reply.confidence_level]) return "";
+  return make(
+    "details",
+    { class: "confidence", "data-level": reply.confidence_level },
+    make("summary", {}, make("span", { class: "gauge", "aria-hidden": "true" }), LEVELS[reply.confidence_level]),
+    make("p", {}, [MEANINGS[reply.confidence_level], ...explain(reply)].join(" ")),
+  );
+}
+
+function explain(reply) {
+  const about = reply.metadata || {};
+  const share = Math.round(reply.confidence * 100);
+  return [
+    about.chunk_count && `${about.chunk_count} ${about.chunk_count === 1 ? "passage was" : "passages were"} read; their mean relevance is ${share} %.`,
+    about.answered_by === "extractive" && "The sentences are the book’s own.",
+    about.answered_by === "model" && `Written by ${about.model || "a model"}; every sentence was checked against its source.`,
+  ].filter(Boolean);
+}
+
+// --- the book does not say -------------------------------------------------------------------------
+
+function renderRefusal(reply, options) {
+  const nearest = reply.refusal.nearest || [];
+  const links = nearest.map((source) => {
+    const steps = titleOf(source).split(" › ");
+    const words = [make("span", { class: "where" }, steps.slice(1, -1).join(" › ")), make("span", {}, steps.at(-1))];
+    return make("li", {}, make("a", { href: safeAddress(options.linkTo(source)) }, words));
+  });
+  return make(
+    "div",
+    { class: "refusal" },
+    make("div", { class: "answer" }, renderMarkdown(reply.response)),
+    reply.refusal.advice && make("p", { class: "advice" }, reply.refusal.advice),
+    links.length > 0 && make("p", { class: "closest" }, "The closest the book has:"),
+    links.length > 0 && make("ul", { class: "nearest" }, links),
+  );
+}
+
+// --- to take along ---------------------------------------------------------------------------------
+
+/** The answer as text, its sources below with their addresses. */
+export function toPlainText(reply, linkTo = (source) => source.url) {
+  const lines = (reply.sources || []).map((source, at) => `[${at + 1}] ${titleOf(source)}: ${safeAddress(linkTo(source))}`);
+  return [reply.response, lines.length ? `Sources:\n${lines.join("\n")}` : ""].filter(Boolean).join("\n\n");
+}

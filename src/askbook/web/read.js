@@ -1,0 +1,147 @@
+// The reader: the lesson is there already; this adds the search, the colours of code, and asking about what was selected.
+
+import { copyText } from "./markdown.js";
+import { highlight } from "./highlight.js";
+import { call } from "./stream.js";
+import { icon, make } from "./dom.js";
+import { renderKeyForm } from "./keyform.js";
+import { SELECTED_MAX, keepSelection, keyHeaders, switchTheme } from "./state.js";
+
+const book = document.body.dataset.book;
+const find = (selector) => document.querySelector(selector);
+
+if (find('[data-state="locked"]'))
+  find("main > p").after(renderKeyForm(() => location.reload()));
+if (book) {
+  dressListings();
+  wireTop();
+  wireSearch();
+  wireSelection();
+  // By hand: scrollIntoView would make the next Tab begin there.
+  const contents = find(".contents");
+  contents.scrollTop = contents.querySelector("[aria-current]").offsetTop - contents.clientHeight / 3;
+  // After the browser has gone to the address's own anchor.
+  addEventListener("load", () => requestAnimationFrame(() => find(".lesson mark")?.scrollIntoView({ block: "center" })));
+}
+
+function dressListings() {
+  for (const listing of document.querySelectorAll(".lesson .code")) {
+    const code = listing.querySelector("code");
+    const button = make("button", { type: "button", class: "quiet", "aria-label": "Copy this code" }, icon("copy"));
+    button.addEventListener("click", () => copyText(code.textContent, button));
+    listing.querySelector(".code-head").append(button);
+    // Marked words stay marked rather than coloured.
+    if (!code.querySelector("mark")) code.replaceChildren(highlight(code.textContent, code.dataset.language));
+  }
+}
+
+function wireTop() {
+  const theme = find('[data-do="theme"]');
+  theme.append(icon("sun"));
+  theme.addEventListener("click", switchTheme);
+  const opener = find('[data-do="contents"]');
+  opener.append(icon("menu"));
+  opener.addEventListener("click", () => {
+    const open = find(".contents").classList.toggle("open");
+    opener.setAttribute("aria-expanded", String(open));
+  });
+  find(".contents").addEventListener("click", (event) => {
+    if (event.target.closest("a")) find(".contents").classList.remove("open");
+  });
+}
+
+// --- search in the book ----------------------------------------------------------------------------
+
+const TIER_MAX = 4;
+
+function wireSearch() {
+  const input = find(".find input");
+  const box = find(".found");
+  let waiting;
+  const close = () => show(null);
+  const show = (content) => {
+    box.hidden = content === null;
+    box.replaceChildren(...(content ? [content].flat() : []));
+  };
+  const search = async () => {
+    const text = input.value.trim();
+    if (text.length < 3) return close();
+    try {
+      const body = { text, book_id: book, limit: 8, hardware_tier_filter: TIER_MAX };
+      const answer = await call("/search", { method: "POST", body, headers: keyHeaders() });
+      if (input.value.trim() === text) show(renderFound(answer.results));
+    } catch (problem) {
+      if (problem.status === 401) show(renderKeyForm(search));
+      else show(make("p", { role: "alert" }, [problem.message, problem.detail].filter(Boolean).join(". ")));
+    }
+  };
+  input.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(search, 250);
+  });
+  find(".find").addEventListener("submit", (event) => {
+    event.preventDefault();
+    clearTimeout(waiting);
+    search();
+  });
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !box.hidden) {
+      close();
+      input.focus();
+    } else if (event.key === "/" && !isTyping(event)) {
+      event.preventDefault();
+      input.focus();
+    }
+  });
+  addEventListener("click", (event) => {
+    if (!box.contains(event.target) && event.target !== input) close();
+  });
+}
+
+function renderFound(results) {
+  find("[data-spoken]").textContent = `${results.length} places found`;
+  if (!results.length) return make("p", {}, "Nothing in this book fits. Try other words.");
+  const lines = results.map((one) => {
+    const path = one.heading_path;
+    const place = `/read/${encodeURIComponent(book)}?chunk=${one.chunk_id}`;
+    return make("li", {}, make("a", { href: place }, make("strong", {}, path.at(-1)), make("span", {}, path.slice(1, -1).slice(-2).join(" › "))));
+  });
+  return make("ol", {}, lines);
+}
+
+// --- ask about what is selected --------------------------------------------------------------------
+
+function wireSelection() {
+  const button = find(".ask-about");
+  const lesson = find(".lesson");
+  const selected = () => {
+    const selection = getSelection();
+    const inside = selection.rangeCount && lesson.contains(selection.getRangeAt(0).commonAncestorContainer);
+    return inside ? selection.toString().trim() : "";
+  };
+  const ask = () => {
+    keepSelection({ text: selected().slice(0, SELECTED_MAX), title: document.title, url: location.href });
+    location.assign(`/?book=${encodeURIComponent(book)}`);
+  };
+  const place = () => {
+    button.hidden = selected().length < 3;
+    if (button.hidden) return;
+    const around = getSelection().getRangeAt(0).getBoundingClientRect();
+    const top = around.top > 110 ? around.top - button.offsetHeight - 8 : Math.min(around.bottom + 8, innerHeight - 60);
+    button.style.top = `${Math.max(70, top)}px`;
+    button.style.left = `${Math.max(8, Math.min(around.left + around.width / 2 - button.offsetWidth / 2, innerWidth - button.offsetWidth - 8))}px`;
+  };
+  document.addEventListener("selectionchange", place);
+  addEventListener("scroll", place, { passive: true });
+  // Pressing a button must not take the selection away.
+  button.addEventListener("pointerdown", (event) => event.preventDefault());
+  button.addEventListener("click", ask);
+  addEventListener("keydown", (event) => {
+    const plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (event.key.toLowerCase() === "a" && plain && !isTyping(event) && selected().length >= 3) ask();
+  });
+}
+
+function isTyping(event) {
+  return event.target.closest?.("input, textarea, select");
+}

@@ -1,0 +1,19 @@
+"""What axe-core finds wrong with a page for those who do not see it, or have no mouse."""
+
+from __future__ import annotations
+
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page
+
+GRAVE = ("serious", "critical")
+
+
+async def find_faults(page: Page) -> list[str]:
+    """The serious and the critical ones."""
+    found = (await Axe().run(page)).response["violations"]
+    return [
+        f"{fault['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for fault in found
+        if fault["impact"] in GRAVE
+        for node in fault["nodes"]
+    ]

@@ -1,0 +1,284 @@
+"""The chat page in a real browser: ask, follow the source, go on, stop, keep, and what is said when something is wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Response, expect
+
+from answer.scripted_model import Turn, scripted_model, search
+from api.service import Service, build_settings, serve, wait_until, with_model
+from api.tenants import make_key
+from askbook.settings import Settings
+from askbook.wiring import open_askbook
+from builders import copy_home
+from web.browsing import DESKTOP, PHONE, open_page
+from web.chatting import BOOK, QUESTION, UNKNOWN, ask, is_too_wide, open_chat
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FIRST_PAINT_BYTES = 150 * 1024
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+async def test_a_reader_asks_checks_the_source_and_goes_on(
+    site: Service, browser: Browser, size: tuple[int, int]
+) -> None:
+    async with open_page(browser, site.url, size=size) as watched:
+        page = watched.page
+        await open_chat(page, site.url)
+        assert await is_too_wide(page) == []
+
+        answer = await ask(page, QUESTION)
+        await expect(answer.get_by_text(re.compile("supported", re.IGNORECASE)).first).to_be_visible()
+        await answer.get_by_text("why?").or_(answer.locator("summary")).first.click()
+        await expect(answer.get_by_text("The sentences are the book’s own.")).to_be_visible()
+        assert await is_too_wide(page) == []
+
+        await answer.get_by_role("button", name=re.compile("^Source 1: ")).first.click()
+        panel = page.get_by_role("complementary", name="Source")
+        await expect(panel.locator("mark").first).to_be_visible()
+        quote = " ".join(await panel.locator("mark").all_inner_texts())
+        assert quote.split()[0] in await answer.inner_text()
+
+        await panel.get_by_role("link", name="Read in the book").click()
+        await expect(page).to_have_url(re.compile(f"/read/{BOOK}/.+from=\\d+"))
+        await expect(page.locator(".lesson mark").first).to_be_in_viewport()
+        assert " ".join(" ".join(await page.locator(".lesson mark").all_inner_texts()).split()) == " ".join(
+            quote.split()
+        )
+        assert await is_too_wide(page) == []
+
+        # The way back leads into the same conversation.
+        await page.go_back()
+        await expect(page.get_by_role("article", name="You asked")).to_have_text(QUESTION)
+        follow_up = await ask(page, "Can you give an example?")
+        await expect(follow_up.get_by_role("button", name=re.compile("^Source 1: ")).first).to_be_visible()
+        assert await page.get_by_role("article", name="Answer").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        (
+            "*a **b** c* ***d*** x_y_z `e_f`",
+            "<p><em>a <strong>b</strong> c</em> <strong><em>d</em></strong> x_y_z <code>e_f</code></p>",
+        ),
+        ("1. one\n   - a\n   - b\n2. two", "<ol><li>one<ul><li>a</li><li>b</li></ul></li><li>two</li></ol>"),
+        ("- a\n\n- b\n\nafter", "<ul><li><p>a</p></li><li><p>b</p></li></ul><p>after</p>"),
+        ("> so\nit goes", "<blockquote><p>so\nit goes</p></blockquote>"),
+        ("# T\n***\none  \ntwo", "<h3>T</h3><hr><p>one<br>two</p>"),
+        ("$E = mc^2$ for $5 and $6", '<p><span class="math">E = mc^2</span> for $5 and $6</p>'),
+        (
+            "[book](/read/x), [web](https://evil.example), ![pixel](https://evil.example/x.png)",
+            '<p><a href="{url}/read/x" rel="noopener noreferrer">book</a>, web, <span class="picture">pixel</span></p>',
+        ),
+    ],
+)
+async def test_markdown_is_drawn(site: Service, browser: Browser, text: str, drawn: str) -> None:
+    async with open_page(browser, site.url) as watched:
+        await watched.page.goto(f"{site.url}/")
+        draw = """async (text) => {
+          const { renderAnswer } = await import("/assets/answer.js");
+          return renderAnswer(text, []).innerHTML;
+        }"""
+        assert await watched.page.evaluate(draw, text) == drawn.replace("{url}", site.url)
+
+
+async def test_a_refusal_is_no_error_and_shows_the_way(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        page = watched.page
+        await open_chat(page, site.url)
+        answer = await ask(page, UNKNOWN)
+        await expect(answer).to_contain_text("I don't have information about that in the book content")
+        assert await page.get_by_role("alert").count() == 0
+        nearest = answer.locator(".nearest a")
+        assert await nearest.count() >= 2
+        await nearest.first.click()
+        await expect(page).to_have_url(re.compile(f"/read/{BOOK}/.+chunk="))
+        await expect(page.locator(".lesson .cited").first).to_be_in_viewport()
+
+
+async def test_a_suggestion_is_answered(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        page = watched.page
+        await open_chat(page, site.url)
+        suggestions = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
+        assert await suggestions.count() == 4
+        await suggestions.first.click()
+        answer = page.get_by_role("article", name="Answer")
+        await expect(answer.get_by_role("button", name=re.compile("^Source 1: ")).first).to_be_visible()
+
+
+async def test_half_an_answer_is_marked_as_stopped(ingested_demo: Path, tmp_path: Path, browser: Browser) -> None:
+    sentence = "A topic is a named stream of messages of one type [1]. "
+    script = [search("What is a topic?"), Turn(sentence * 60, pace=0.02)]
+    home = copy_home(ingested_demo, tmp_path)
+    with (
+        scripted_model(lambda number, _: script[number % 2]) as model,
+        serve(build_settings(home, **with_model(model.url))) as service,
+    ):
+        async with open_page(browser, service.url) as watched:
+            page = watched.page
+            await open_chat(page, service.url)
+            await page.get_by_role("textbox", name="Your question").fill("What is a topic?")
+            await page.keyboard.press("Enter")
+            answer = page.get_by_role("article", name="Answer")
+            # It is there before it is whole.
+            await expect(answer).to_contain_text("named stream of messages")
+            await page.get_by_role("button", name="Stop").click()
+            await expect(answer).to_contain_text("Stopped. Nothing of this answer is kept.")
+            await expect(answer).to_contain_text("named stream of messages")
+            await expect(page.get_by_role("button", name="Ask", exact=True)).to_be_visible()
+        wait_until(lambda: model.left, 5)
+
+
+async def test_conversations_are_kept_named_and_deleted(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        page = watched.page
+        await open_chat(page, site.url)
+        await ask(page, "What is a URDF file?")
+        kept = page.get_by_role("navigation", name="Earlier conversations")
+        await expect(kept.get_by_role("button", name="What is a URDF file?", exact=True)).to_be_visible()
+
+        await page.get_by_role("button", name="New question").click()
+        await expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+        await kept.get_by_role("button", name="What is a URDF file?", exact=True).focus()
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("button", name="Rename: What is a URDF file?")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await page.get_by_label("New name").fill("Robot descriptions")
+        await page.keyboard.press("Enter")
+        renamed = kept.get_by_role("button", name="Robot descriptions", exact=True)
+        await expect(renamed).to_be_focused()
+
+        await page.reload()
+        await renamed.click()
+        await expect(page.get_by_role("article", name="You asked")).to_have_text("What is a URDF file?")
+        await expect(page.get_by_role("article", name="Answer").locator(".chip").first).to_be_visible()
+
+        await page.get_by_role("button", name="Delete: Robot descriptions").click()
+        await page.get_by_role("button", name="Keep").click()
+        await expect(renamed).to_be_visible()
+        await page.get_by_role("button", name="Delete: Robot descriptions").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(renamed).to_have_count(0)
+        await expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+
+
+async def test_filters_go_with_the_question(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        page = watched.page
+        await open_chat(page, site.url)
+        await page.get_by_role("button", name="Filters").click()
+        await page.get_by_label("Module").select_option("gazebo")
+        await page.get_by_label("Hardware").select_option("2")
+        await page.get_by_label("Written for").select_option("B1")
+        await expect(page.get_by_role("button", name="Filters · 3")).to_be_visible()
+        async with page.expect_request("**/chat/stream") as sent:
+            answer = await ask(page, "Which sensors can be simulated?")
+        body = (await sent.value).post_data_json or {}
+        assert body["module_filter"] == "gazebo"
+        assert body["reader"] == {"hardware_tier": 2, "proficiency_level": "B1"}
+        await answer.get_by_role("button", name=re.compile("^Source 1: ")).first.click()
+        await expect(page.get_by_role("complementary", name="Source")).to_contain_text("Module 2")
+
+
+async def test_an_answer_is_judged_and_taken_along(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        page = watched.page
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await open_chat(page, site.url)
+        await ask(page, "What is a URDF file?")
+        answer = await ask(page, "What is a launch file?")
+        async with page.expect_response("**/feedback") as given:
+            await answer.get_by_role("button", name="This did not help").click()
+        assert (await (await given.value).json())["position"] == 3
+        await answer.get_by_label("A comment").fill("Which version?")
+        async with page.expect_response("**/feedback") as given:
+            await page.keyboard.press("Enter")
+        assert (await (await given.value).json())["comment"] == "Which version?"
+        await expect(answer).to_contain_text("Thank you.")
+
+        await answer.get_by_role("button", name="Copy with citations").click()
+        copied = await page.evaluate("navigator.clipboard.readText()")
+        assert re.search(r"\[1\][\s\S]+Sources:\n\[1\] .+: http://127\.0\.0\.1:\d+/read/", copied)
+
+
+async def test_the_first_paint_is_small_and_its_own(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        seen: list[Response] = []
+        watched.page.on("response", lambda one: seen.append(one))
+        await open_chat(watched.page, site.url)
+        await watched.page.wait_for_load_state("networkidle")
+        total = sum([len(await one.body()) for one in seen])
+        print(f"first paint: {len(seen)} requests, {total / 1024:.0f} KB")
+        assert total < FIRST_PAINT_BYTES
+        again = await watched.page.request.get(f"{site.url}/assets/base.css")
+        kept = {"If-None-Match": again.headers["etag"]}
+        assert (await watched.page.request.get(f"{site.url}/assets/base.css", headers=kept)).status == 304
+        assert (await watched.page.request.get(f"{site.url}/assets/docs.html")).status == 404
+
+
+async def test_a_library_with_keys_asks_for_one(ingested_demo: Path, tmp_path: Path, browser: Browser) -> None:
+    home = copy_home(ingested_demo, tmp_path)
+    async with open_askbook(Settings.model_validate({"askbook_home": home})) as askbook:
+        key = await make_key(askbook, "", "reader")
+    with serve(build_settings(home)) as service:
+        # A browser writes each 401 on its console.
+        async with open_page(browser, service.url, quiet=False) as watched:
+            page = watched.page
+            await page.goto(f"{service.url}/")
+            await page.get_by_label("Your key").fill("ask_wrong")
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_role("alert")).to_contain_text("the key is not valid")
+            await page.get_by_label("Your key").fill(key)
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+            await ask(page, "What is a URDF file?")
+
+            # Links send no header: the reader's pages have a cookie of their own, which opens nothing else.
+            await page.goto(f"{service.url}/read/{BOOK}")
+            await expect(page.get_by_role("heading", level=1)).to_be_visible()
+            [cookie] = await page.context.cookies(f"{service.url}/read/x")
+            assert cookie.items() >= {"path": "/read", "httpOnly": True, "sameSite": "Strict"}.items()
+            assert (await page.request.get(f"{service.url}/info")).status == 401
+            assert (await page.request.post(f"{service.url}/read")).status == 401
+
+            await page.context.clear_cookies()
+            await page.reload()
+            await page.get_by_label("Your key").fill(key)
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_role("navigation", name="Contents")).to_be_visible()
+            assert watched.foreign == []
+
+
+async def test_a_server_that_is_gone_is_told_with_what_to_do(
+    ingested_demo: Path, tmp_path: Path, browser: Browser
+) -> None:
+    async with open_page(browser, quiet=False) as watched:
+        page = watched.page
+        with serve(build_settings(copy_home(ingested_demo, tmp_path))) as service:
+            await open_chat(page, service.url)
+        await page.get_by_role("textbox", name="Your question").fill(QUESTION)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("Askbook cannot be reached")
+        await expect(page.get_by_role("alert")).to_contain_text("Is the server running?")
+        await expect(page.get_by_role("button", name="Try again")).to_be_visible()
+
+
+async def test_light_and_dark_are_chosen_and_kept(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        page = watched.page
+        await open_chat(page, site.url)
+        paper = "getComputedStyle(document.body).backgroundColor"
+        light = await page.evaluate(paper)
+        await page.get_by_role("button", name="Change between light and dark").click()
+        dark = await page.evaluate(paper)
+        assert light != dark
+        await page.reload()
+        assert await page.evaluate(paper) == dark
+        await page.goto(f"{site.url}/read/{BOOK}")
+        assert await page.evaluate(paper) == dark

@@ -1,0 +1,149 @@
+"""The reader: lessons made from what the ledger keeps, with the anchors of the chunks, the cited words marked."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from api.service import Service
+from askbook.api.lesson_text import rebuild_text, render_lesson
+from askbook.domain import Chunk
+from askbook.settings import Settings
+from askbook.wiring import open_askbook
+from builders import copy_home
+from web.browsing import DESKTOP, PHONE, open_page
+from web.chatting import BOOK, is_too_wide, open_chat
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LESSON = "module-1-ros2/chapter-2-building/03-quality-of-service.md"
+
+
+async def load_lessons(home: Path) -> dict[str, list[Chunk]]:
+    async with open_askbook(Settings.model_validate({"askbook_home": home, "askbook_embedder": "none"})) as askbook:
+        records = await askbook.ledger.load_records(BOOK)
+        return {file: await askbook.ledger.load_lesson(BOOK, record.parent_doc_id) for file, record in records.items()}
+
+
+async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_page(
+    ingested_demo: Path, demo_folder: Path, tmp_path: Path
+) -> None:
+    for file, chunks in (await load_lessons(copy_home(ingested_demo, tmp_path))).items():
+        text = (demo_folder / file).read_text(encoding="utf-8")
+        rebuilt = rebuild_text(chunks)
+        assert [(at, char) for at, char in enumerate(rebuilt) if not char.isspace() and text[at] != char] == []
+        ids = re.findall(r' id="([^"]+)"', render_lesson(rebuilt, file.endswith(".mdx"), lambda _: None).html)
+        for chunk in chunks:
+            anchor = unquote(chunk.url.partition("#")[2])
+            assert not anchor or html.escape(anchor) in ids, chunk.url
+            shown = render_lesson(rebuilt, file.endswith(".mdx"), lambda _: None, (chunk.start, chunk.end)).html
+            marked = html.unescape(" ".join(re.findall(r"<mark>(.*?)</mark>", shown, re.DOTALL)))
+            words = set(re.findall(r"\w+", chunk.text))
+            assert set(re.findall(r"\w+", marked)) <= words, chunk.url
+            assert len(marked.split()) > 0.6 * chunk.word_count, chunk.url
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "marked"),
+    [
+        ("# A\n\n- one **two** three\n- four\n", "- one **two** three", ["one ", "two", " three"]),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n\nafter\n", "| 1 | 2 |", ["1", "2"]),
+        ("```py\nx = 1\n```\n\nafter\n", "```py\nx = 1\n```", ["x = 1"]),
+        ("Use `a_b` now. Then rest.\n", "Use `a_b` now.", ["Use ", "a_b", " now."]),
+        ("> ## Why\n> Because.\n\nafter\n", "> ## Why\n> Because.", ["Why", "Because."]),
+        ("See [the *page*](x.md), yes.\n", "See [the *page*](x.md), yes.", ["See ", "the ", "page", ", yes."]),
+    ],
+)
+async def test_the_quote_is_marked_whatever_it_stands_in(text: str, quote: str, marked: list[str]) -> None:
+    start = text.index(quote)
+    shown = render_lesson(text, False, lambda _: None, (start, start + len(quote))).html
+    assert re.findall(r"<mark>(.*?)</mark>", shown, re.DOTALL) == marked
+    assert 'id="cited-passage"' in shown
+
+
+async def test_headings_keep_the_ids_that_their_author_gave() -> None:
+    shown = render_lesson("# Bias [[on-bias]]\n\n## Own {#own}\n\n## Own\n\n## Own\n", False, lambda _: None)
+    assert re.findall(r'<h\d id="(.*?)">(.*?)<', shown.html) == [
+        ("on-bias", "Bias"),
+        ("own", "Own"),
+        ("own", "Own"),
+        ("own-1", "Own"),
+    ]
+
+
+async def test_links_lead_to_lessons_or_the_web_and_nothing_else_lives(site: Service) -> None:
+    with site.open_client() as client:
+        page = client.get(f"/read/{BOOK}/{LESSON}").text
+        hrefs = {html.unescape(one) for one in re.findall(r'href="([^"]*)"', page)}
+        assert all(href.startswith(("/", "#", "https://")) for href in hrefs)
+        for href in hrefs:
+            if href.startswith(f"/read/{BOOK}/"):
+                assert client.get(href).status_code == 200, href
+        assert client.get(f"/read/{BOOK}/nowhere").status_code == 404
+        assert client.get("/read/another-book/nowhere").status_code == 404
+        first = client.get(f"/read/{BOOK}")
+        assert (first.status_code, first.headers["location"]) == (307, f"/read/{BOOK}/README.md")
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+async def test_a_reader_finds_the_way_through_the_book(site: Service, browser: Browser, size: tuple[int, int]) -> None:
+    async with open_page(browser, site.url, size=size) as watched:
+        page = watched.page
+        await page.goto(f"{site.url}/read/{BOOK}/{LESSON}")
+        title = page.get_by_role("heading", level=1)
+        await expect(title).to_have_text("Quality of Service")
+        assert await is_too_wide(page) == []
+
+        if size == PHONE:
+            await page.get_by_role("button", name="Contents").click()
+        contents = page.get_by_role("navigation", name="Contents")
+        await expect(contents.get_by_role("link", name="Quality of Service")).to_have_attribute("aria-current", "page")
+        await contents.get_by_role("link", name="Choosing a profile").click()
+        await expect(page.get_by_role("heading", name="Choosing a profile")).to_be_in_viewport()
+
+        around = page.get_by_role("navigation", name="Lessons around this one")
+        await around.get_by_role("link", name="Previous").click()
+        await expect(title).to_have_text("Parameters and Launch Files")
+        await around.get_by_role("link", name="Next").click()
+        await expect(title).to_have_text("Quality of Service")
+
+        await page.wait_for_load_state("load")
+        await page.keyboard.press("/")
+        await page.keyboard.type("extended Kalman filter")
+        await page.locator("#found a").first.click()
+        await expect(page.locator(".lesson .cited").first).to_be_in_viewport()
+
+
+async def test_a_reader_asks_about_what_is_selected(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        page = watched.page
+        await page.goto(f"{site.url}/read/{BOOK}/{LESSON}")
+        await page.locator(".lesson p").first.click(click_count=3)
+        button = page.get_by_role("button", name="Ask about this")
+        await expect(button).to_be_in_viewport()
+        await button.click()
+        await expect(page.get_by_text("About this text")).to_be_visible()
+        assert "Quality" not in page.url
+
+        await page.get_by_role("textbox", name="Your question").fill("What is quality of service?")
+        async with page.expect_request("**/chat/stream") as sent:
+            await page.keyboard.press("Enter")
+        body = (await sent.value).post_data_json or {}
+        assert body["selected_text"].startswith("Quality of service (QoS) is the set")
+        answer = page.get_by_role("article", name="Answer")
+        await expect(answer).to_contain_text("promises that a publisher offers")
+        await expect(page.get_by_text("About this text")).to_be_hidden()
+
+        # By the keyboard alone, and taken back.
+        await page.goto(f"{site.url}/read/{BOOK}/{LESSON}")
+        await page.locator(".lesson p").first.click(click_count=3)
+        await page.keyboard.press("a")
+        await page.get_by_role("button", name="Remove the selected text").click()
+        await expect(page.get_by_text("About this text")).to_be_hidden()
+        await open_chat(page, site.url)
+        await expect(page.get_by_text("About this text")).to_be_hidden()

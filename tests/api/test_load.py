@@ -24,6 +24,8 @@ from cli.serving import serve
 USERS = 50
 MEDIAN, SPREAD = 2.0, math.log(2) / 1.645
 """A log-normal one, so that the 95th percentile is twice the median."""
+READING = 3.0
+"""Mean seconds that a reader takes over an answer."""
 LOOKING = 0.3
 """The share of the model's time that goes into its search."""
 ANSWER = f"{RIGHT} [1]. A gripper must not lift more than 2 kilograms [1]."
@@ -57,8 +59,8 @@ async def _read_all(url: str, keys: list[str], seconds: float) -> Seen:
     seen, until = Seen(), time.monotonic() + seconds
 
     async def read(user: int, key: str) -> None:
-        await asyncio.sleep(random.Random(user).uniform(0, MEDIAN))
-        number = 0
+        reads, number = random.Random(user), 0
+        await asyncio.sleep(reads.uniform(0, READING))
         while time.monotonic() < until:
             number += 1
             question = f"With what force does the gripper close, reader {user} asked for time {number}?"
@@ -70,6 +72,7 @@ async def _read_all(url: str, keys: list[str], seconds: float) -> Seen:
             seen.own.append(took - _model_seconds(question))
             seen.statuses.append(reply.status_code)
             seen.answers.append(reply.text)
+            await asyncio.sleep(reads.expovariate(1 / READING))
 
     limits = httpx2.Limits(max_connections=USERS, max_keepalive_connections=USERS)
     async with httpx2.AsyncClient(base_url=url, timeout=30, limits=limits) as client:

@@ -28,7 +28,7 @@ $(TORTURE): requirements-torture.lock $(STAMP)
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-torture.lock
 	@touch $(TORTURE)
 
-run: env  ## ingest the demo book (or BOOK=folder) and search it
+run: env  ## ingest the demo book (or BOOK=folder), ask it, and serve the page on 127.0.0.1:8000
 	$(BIN)/askbook demo $(BOOK)
 
 test: env check browser  ## check, then run every test in its quick form
@@ -40,7 +40,7 @@ check: env  ## lint, format and types
 	$(BIN)/pyright
 
 # For the tests of the pages. Where it may not be installed they are skipped, and say so.
-browser:
+browser:  ## install chromium for the tests of the pages, where it may be
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium; } >/dev/null 2>&1; } \
 	  || echo "chromium is not here and cannot be installed: the tests of the pages are skipped"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from askbook import __version__
-from askbook.cli import book, care, converse, find, gaps, judge, keys, measure, serve, threads
+from askbook.cli import book, care, converse, demo, find, gaps, judge, keys, measure, serve, threads
 from askbook.cli.render import say_error
 from askbook.errors import AskbookError
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command()(book.demo)
+app.command()(demo.demo)
 app.command()(book.init)
 app.command()(book.ingest)
 app.command()(converse.ask)

@@ -164,7 +164,7 @@ class Ledger:
         known = self._folders.get(book_id)
         if known is None or known[0] != revision:
             by_module = select(lessons.c.module, func.count()).where(lessons.c.book_id == book_id)
-            counts = dict((await connection.execute(by_module.group_by(lessons.c.module))).tuples().all())
+            counts = {row[0]: row[1] for row in await connection.execute(by_module.group_by(lessons.c.module))}
             known = self._folders[book_id] = (revision, sum(counts.values()), tuple(sorted(counts)))
         _, files, modules = known
         facets = {name: tuple(values) for name, values in row["facets"].items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -57,6 +58,8 @@ def common(
 
 def run() -> None:
     """Exit 0: done; 1: it could not be done, and why was said; 2: the command line was wrong."""
+    # What a log would tell, the terminal says in its own words.
+    logging.getLogger("askbook").addHandler(logging.NullHandler())
     try:
         app()
     except AskbookError as error:

@@ -32,7 +32,7 @@ run: env  ## ingest the demo book (or BOOK=folder), ask it, and serve the page o
 	$(BIN)/askbook demo $(BOOK)
 
 test: env check browser  ## check, then run every test in its quick form
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 check: env  ## lint, format and types
 	$(BIN)/ruff check src tests bench docs

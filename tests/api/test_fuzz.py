@@ -23,6 +23,7 @@ from askbook.api.app import create_app
 from askbook.settings import Settings
 from askbook.wiring import open_store
 from databases import fresh_postgres
+from figures import Figure
 
 CASES, TORTURE = 1_200, 11_000
 """Over all routes and both databases. A route that takes nothing has fewer, so that a thousand, and ten thousand, are left."""
@@ -52,7 +53,7 @@ class Target:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def target(
-    request: pytest.FixtureRequest, robots_folder: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, robots_folder: Path, tmp_path_factory: pytest.TempPathFactory, figure: Figure
 ) -> Iterator[Target]:
     changes: dict[str, object] = {"askbook_embedder": "none", "askbook_rate_limit": 0}
     if request.param == "postgresql":
@@ -62,7 +63,7 @@ def target(
     with serve(made) as service:
         target = Target(service.url, asyncio.run(_make_key(made)))
         yield target
-    print(f"B1 on {request.param}: {target.statuses.total()} cases, by status {sorted(target.statuses.items())}")
+    figure(f"B1 on {request.param}: {target.statuses.total()} cases, by status {sorted(target.statuses.items())}")
 
 
 async def _make_key(made: Settings) -> str:

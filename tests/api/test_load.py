@@ -21,6 +21,7 @@ from answer.scripted_model import Request, Turn, scripted_model, search
 from api.service import KEY, RIGHT, build_settings
 from askbook.wiring import open_store
 from cli.serving import Server, serve
+from figures import Figure
 
 USERS = 50
 MEDIAN, SPREAD = 2.0, math.log(2) / 1.645
@@ -87,9 +88,9 @@ def _cpu_seconds(server: Server) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def _judge(name: str, seen: Seen, cpu: float, timed: bool) -> None:
+def _judge(name: str, seen: Seen, cpu: float, timed: bool, figure: Figure) -> None:
     p95 = {which: statistics.quantiles(times, n=20)[-1] for which, times in (("whole", seen.whole), ("own", seen.own))}
-    print(
+    figure(
         f"{name}: {len(seen.whole)} answers to {USERS} readers; p50 {statistics.median(seen.whole):.2f} s, "
         f"p95 {p95['whole']:.2f} s; own p50 {statistics.median(seen.own) * 1000:.0f} ms, p95 {p95['own'] * 1000:.0f} ms; "
         f"{cpu / len(seen.whole) * 1000:.0f} ms of CPU an answer"
@@ -107,7 +108,7 @@ async def _make_keys(home: Path) -> tuple[list[str], str]:
         return readers, (await store.keys.create("author", role="admin"))[1]
 
 
-async def test_fifty_readers(home: Path, demo_folder: Path, torture: bool) -> None:
+async def test_fifty_readers(home: Path, demo_folder: Path, torture: bool, figure: Figure) -> None:
     """L1 and L2. Seconds are judged in the long form, where nothing else runs; what an answer costs, always."""
     keys, admin = await _make_keys(home)
     seconds = 300 if torture else 15
@@ -117,12 +118,12 @@ async def test_fifty_readers(home: Path, demo_folder: Path, torture: bool) -> No
             started = _cpu_seconds(server)
             seen = await _read_all(server.url, keys, seconds)
             cpu = _cpu_seconds(server) - started
-            _judge("L1", seen, cpu, torture)
+            _judge("L1", seen, cpu, torture, figure)
             assert cpu / len(seen.whole) < CPU
         with serve(home, str(demo_folder), **environment) as server:
             started = _cpu_seconds(server)
             seen = await _read_all(server.url, keys, seconds)
             with server.client() as client:
                 [job, *_] = client.get("/ingestion/status", headers={"X-API-Key": admin}).json()["jobs"]
-            print(f"L2: the ingestion is {job['status']}, {job['files_processed']} files")
-            _judge("L2", seen, _cpu_seconds(server) - started, torture)
+            figure(f"L2: the ingestion is {job['status']}, {job['files_processed']} files")
+            _judge("L2", seen, _cpu_seconds(server) - started, torture, figure)

@@ -14,6 +14,7 @@ from httpx2 import Response
 
 from api.tenants import BOOK, Tenant, World, find_leaks, make_key, open_world
 from databases import fresh_postgres
+from figures import Figure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -109,10 +110,10 @@ class Mischief:
         return pick(made)
 
 
-async def test_no_canary_crosses(world: World, torture: bool) -> None:
+async def test_no_canary_crosses(world: World, torture: bool, figure: Figure) -> None:
     mischief = Mischief(world, seed=43)
     await mischief.run(TORTURE if torture else OPERATIONS)
-    print(f"S1: {sum(mischief.seen.values()) - mischief.seen['foreign']} operations, {dict(mischief.seen)}, 0 leaks")
+    figure(f"S1: {sum(mischief.seen.values()) - mischief.seen['foreign']} operations, {dict(mischief.seen)}, 0 leaks")
     assert mischief.seen["foreign"] > 20 and mischief.seen["200"] > 50 and mischief.seen["202"]
     tried = (await world.call("GET", "/metrics", world.tenants[""].admin)).text
     left_out = [path for _, path in world.routes() if f'route="{path}"' not in tried]

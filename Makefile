@@ -6,7 +6,7 @@ STAMP   := .venv/.installed
 TORTURE := .venv/.torture-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test check browser docs bench eval torture lock clean
+.PHONY: help env run test check browser docs screenshots bench eval torture lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,9 @@ eval: env  ## measure search on every labelled set in ../shared/evals
 
 torture: env $(TORTURE) browser  ## the long form of the tests, a real small model included
 	$(BIN)/python -m pytest -q --torture
+
+screenshots: env browser  ## make the pictures of the docs anew
+	$(BIN)/python docs/screenshots.py
 
 docs: env  ## write the generated pages anew
 	$(BIN)/python docs/build.py

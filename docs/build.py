@@ -71,18 +71,23 @@ def _fields(parameters: list[dict[str, Any]], body: dict[str, Any]) -> list[str]
     if not told:
         return []
     rows = [
-        f"| `{name}` | {place} | {'yes' if needed else ''} | {_kind(schema)} | {about or schema.get('description', '')} |"
+        f"| `{name}` | {place} | {'yes' if needed else ''} | {_kind(schema)} | {about or _about(schema)} |"
         for name, place, needed, schema, about in told
     ]
     return ["| field | in | required | what | |", "|---|---|---|---|---|", *rows, ""]
 
 
 LIMITS = {
-    "minimum": "≥ {}",
-    "maximum": "≤ {}",
+    "minimum": "≥ {:g}",
+    "maximum": "≤ {:g}",
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",
 }
+
+
+def _about(schema: dict[str, Any]) -> str:
+    parts = (schema, *schema.get("anyOf", []))
+    return next((one["description"] for one in parts if "description" in one), "")
 
 
 def _kind(schema: dict[str, Any]) -> str:

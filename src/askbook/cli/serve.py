@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,6 +70,8 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
 
     err.print(f"askbook serves on {_address(listener)} (/docs lists the API; Ctrl+C ends it)")
     configure_logs(settings)
+    # A book that is being cut holds the interpreter; who waits for an answer gets it back sooner.
+    sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
         create_app(settings) if workers == 1 else "askbook.cli.serve:build_app",
         factory=workers > 1,

@@ -6,7 +6,7 @@ STAMP   := .venv/.installed
 TORTURE := .venv/.torture-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test check browser docs bench eval torture lock clean
+.PHONY: help env run test check browser docs screenshots bench eval torture lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,11 +28,11 @@ $(TORTURE): requirements-torture.lock $(STAMP)
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-torture.lock
 	@touch $(TORTURE)
 
-run: env  ## ingest the demo book (or BOOK=folder) and search it
+run: env  ## ingest the demo book (or BOOK=folder), ask it, and serve the page on 127.0.0.1:8000
 	$(BIN)/askbook demo $(BOOK)
 
 test: env check browser  ## check, then run every test in its quick form
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 check: env  ## lint, format and types
 	$(BIN)/ruff check src tests bench docs
@@ -40,7 +40,7 @@ check: env  ## lint, format and types
 	$(BIN)/pyright
 
 # For the tests of the pages. Where it may not be installed they are skipped, and say so.
-browser:
+browser:  ## install chromium for the tests of the pages, where it may be
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium; } >/dev/null 2>&1; } \
 	  || echo "chromium is not here and cannot be installed: the tests of the pages are skipped"
@@ -53,6 +53,9 @@ eval: env  ## measure search on every labelled set in ../shared/evals
 
 torture: env $(TORTURE) browser  ## the long form of the tests, a real small model included
 	$(BIN)/python -m pytest -q --torture
+
+screenshots: env browser  ## make the pictures of the docs anew
+	$(BIN)/python docs/screenshots.py
 
 docs: env  ## write the generated pages anew
 	$(BIN)/python docs/build.py

@@ -57,8 +57,8 @@ class DictLedger:
     async def live_chunks(self, book_id: str, point_ids: Sequence[str]) -> dict[str, Chunk]:
         return {one: self.live[one] for one in point_ids if one in self.live}
 
-    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, dict[int, int]]:
-        return len(self.live), {term: self.frequencies[term] for term in term_ids if term in self.frequencies}
+    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
+        return 1, len(self.live), {term: self.frequencies[term] for term in term_ids if term in self.frequencies}
 
     async def revision(self, book_id: str) -> int:
         return 1

@@ -1,4 +1,4 @@
-"""Writes docs/settings.md and docs/cli.md from the code; tests/test_docs.py keeps them so."""
+"""Writes docs/settings.md, docs/cli.md and docs/api.md from the code; tests/test_docs.py keeps them so."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import typer.main
 from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from askbook.api.app import create_app
 from askbook.cli.main import app
 from askbook.settings import Settings
 
 HERE = Path(__file__).parent
-PAGES = ("settings.md", "cli.md")
+PAGES = ("settings.md", "cli.md", "api.md")
 
 
 def build_page(name: str) -> str:
-    return {"settings.md": _settings_page, "cli.md": _cli_page}[name]()
+    return {"settings.md": _settings_page, "cli.md": _cli_page, "api.md": _api_page}[name]()
 
 
 def _settings_page() -> str:
@@ -42,6 +43,67 @@ def _settings_page() -> str:
             "",
         ]
     )
+
+
+def _api_page() -> str:
+    document = create_app(Settings(askbook_home=Path("unused"))).openapi()
+    schemas = document["components"]["schemas"]
+    parts = ["# API", "", "<!-- Made by `make docs`. -->", "", document["info"]["description"], ""]
+    parts += ["A running server has the same at `/docs`, and as OpenAPI at `/openapi.json`.", ""]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            parts += [f"## {method.upper()} {path}", "", operation.get("description", ""), ""]
+            parts += _fields(operation.get("parameters", []), _body_of(operation, schemas))
+            parts += [f"Answers {', '.join(sorted(operation['responses']))}.", ""]
+    return "\n".join(parts)
+
+
+def _body_of(operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    content = operation.get("requestBody", {}).get("content", {})
+    reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
+    return schemas.get(reference.rpartition("/")[2], {})
+
+
+def _fields(parameters: list[dict[str, Any]], body: dict[str, Any]) -> list[str]:
+    required = body.get("required", [])
+    told = [(one["name"], one["in"], one.get("required"), one["schema"], one.get("description")) for one in parameters]
+    told += [(name, "body", name in required, schema, None) for name, schema in body.get("properties", {}).items()]
+    if not told:
+        return []
+    rows = [
+        f"| `{name}` | {place} | {'yes' if needed else ''} | {_kind(schema)} | {about or _about(schema)} |"
+        for name, place, needed, schema, about in told
+    ]
+    return ["| field | in | required | what | |", "|---|---|---|---|---|", *rows, ""]
+
+
+LIMITS = {
+    "minimum": "≥ {:g}",
+    "maximum": "≤ {:g}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+}
+
+
+def _about(schema: dict[str, Any]) -> str:
+    parts = (schema, *schema.get("anyOf", []))
+    return next((one["description"] for one in parts if "description" in one), "")
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """A type with its limits and its default, in a few words."""
+    if choices := [one for one in schema.get("anyOf", []) if one.get("type") != "null"]:
+        kind = " or ".join(map(_kind, choices))
+    elif "enum" in schema:
+        kind = ", ".join(f"`{one}`" for one in schema["enum"])
+    elif schema.get("type") == "array":
+        kind = f"list of {_kind(schema['items'])}"
+    else:
+        kind = schema.get("$ref", "").rpartition("/")[2] or schema.get("type", "any")
+    words = [kind, *(words.format(schema[name]) for name, words in LIMITS.items() if name in schema)]
+    if schema.get("default") is not None:
+        words.append(f"default `{schema['default']}`")
+    return ", ".join(words)
 
 
 def _cli_page() -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from askbook.store.database import Database, open_database
 from askbook.wiring import open_askbook
 from builders import copy_home
 from databases import fresh_postgres
+from figures import Figure
 
 DEMO = "physical-ai-robotics"
 
@@ -30,6 +32,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "torture" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="long form: make torture"))
+
+
+# --- what was measured, told at the end -----------------------------------------------------------
+
+FIGURES = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[FIGURES] = []
+
+
+@pytest.fixture(scope="session")
+def figure(pytestconfig: pytest.Config) -> Figure:
+    """Tells a measured figure at the end of the run."""
+    return pytestconfig.stash[FIGURES].append
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["figures"] = session.config.stash[FIGURES]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[FIGURES].extend(getattr(node, "workeroutput", {}).get("figures", []))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if figures := sorted(config.stash[FIGURES]):
+        terminalreporter.section("figures")
+        terminalreporter.write("\n".join(figures) + "\n")
+
+
+# --- what every test may use ----------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 
 from askbook.settings import setting_names
+from cli.serving import serve
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,7 +27,7 @@ def _builder() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["settings.md", "cli.md"])
+@pytest.mark.parametrize("page", ["settings.md", "cli.md", "api.md"])
 def test_generated_pages_are_fresh(page: str) -> None:
     assert (ROOT / "docs" / page).read_text(encoding="utf-8") == _builder().build_page(page), "run `make docs`"
 
@@ -42,6 +43,7 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "a.md").write_text("# Your words\n\nA tf2 buffer keeps transforms for ten seconds.\n")
     commands = re.findall(r"^(?:\$ )?\.venv/bin/askbook (.+?)(?: {2,}#.*)?$", README, re.MULTILINE)
+    commands = [command for command in commands if command != "serve"]
     assert {command.split()[0] for command in commands} == {
         "ingest",
         "ask",
@@ -64,6 +66,19 @@ def test_readme_commands_run(tmp_path: Path) -> None:
             env=os.environ | {"ASKBOOK_HOME": str(tmp_path / "home")},
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
+def test_readme_curl_lines_work_as_printed(demo_home: Path) -> None:
+    commands = re.findall(r"^(curl .+)$", README, re.MULTILINE)
+    assert commands
+    with serve(demo_home) as server:
+        for command in commands:
+            line = f"{command.replace('http://127.0.0.1:8000', server.url)} --fail-with-body -sS"
+            done = subprocess.run(line, shell=True, capture_output=True, text=True)
+            assert done.returncode == 0, f"{command}: {done.stderr}{done.stdout}"
+            assert "URDF" in done.stdout or "joint" in done.stdout
+            if "stream" in command:
+                assert done.stdout.startswith(("event: ", "data: ")) and done.stdout.count("data: ") > 2
 
 
 def test_readme_has_no_figure_left_out() -> None:

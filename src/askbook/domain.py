@@ -353,7 +353,7 @@ class Account:
     created_at: datetime
     cache_hit: bool = False
     """The question's vector was at hand."""
-    thread_id: str | None = None
+    thread_id: str = ""
     model: str | None = None
     tokens_used: int = 0
     retrievals: tuple[Retrieval, ...] = ()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from pydantic import ValidationError
 
 from askbook.answer.ask import get_reply
 from askbook.book.reader import read_book
@@ -28,7 +27,7 @@ from askbook.domain import (
 )
 from askbook.errors import InputError, JobFailed, NotFound
 from askbook.index.choices import check_choices
-from askbook.settings import Settings
+from askbook.settings import Settings, load_settings
 from askbook.wiring import Askbook, open_askbook
 
 P = ParamSpec("P")
@@ -164,7 +163,7 @@ def open_book(book: str | Path, *, home: str | Path | None = None, **settings: A
 
     `home` is the folder that holds askbook's data. Any other setting goes by its name, in lower case.
     """
-    return Door(_open(book, _read_settings({**settings, "askbook_home": home} if home else settings)))
+    return Door(_open(book, _read_settings({**settings, "askbook_home": home})))
 
 
 @asynccontextmanager
@@ -197,8 +196,4 @@ def _read_settings(given: dict[str, Any]) -> Settings:
     unknown = given.keys() - Settings.model_fields.keys()
     if unknown:
         raise InputError(f"there is no setting {', '.join(sorted(unknown))}", "docs/settings.md lists every setting.")
-    try:
-        return Settings(**given)
-    except ValidationError as error:
-        wrong = error.errors(include_input=False, include_url=False)[0]
-        raise InputError(f"the setting {wrong['loc'][0]} is wrong: {wrong['msg']}") from error
+    return load_settings(**given)

@@ -49,6 +49,7 @@ from askbook.answer.retrieval_tool import RetrievalTool
 from askbook.domain import Cited, Message, Passage, Tried
 from askbook.errors import AskbookError, BrokenOff, IndexUnavailable, InputError, ModelUnavailable
 from builders import make_chunks, make_lesson
+from figures import Figure
 
 Api = Literal["chat", "responses"]
 KEY = "sk-canary-0123456789-0123456789-0123456789-abcdef"
@@ -741,7 +742,9 @@ async def _leave_after(agent: BookAgent, enough: Any, linger: float = 0.0) -> fl
     ],
     ids=["before the first byte", "in the middle", "while it writes"],
 )
-async def test_who_leaves_ends_the_call_to_the_service(api: Api, script: Sequence[Reply], enough: Any) -> None:
+async def test_who_leaves_ends_the_call_to_the_service(
+    api: Api, script: Sequence[Reply], enough: Any, figure: Figure
+) -> None:
     before = asyncio.all_tasks()
     with scripted_model(script) as model:
         agent = BookAgent(configure(model.url, api))
@@ -750,7 +753,7 @@ async def test_who_leaves_ends_the_call_to_the_service(api: Api, script: Sequenc
         while not model.left and time.monotonic() - left < 5:
             await asyncio.sleep(0.02)
         [seen] = model.left
-        print(
+        figure(
             f"\nthe service saw it after {(seen - left) * 1000:.0f} ms, the reader was free after {closed * 1000:.0f} ms"
         )
         assert seen - left < 2.0

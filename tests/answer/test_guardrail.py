@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from askbook.answer.guardrail import check_question
+from figures import Figure
 
 SHARED = Path(__file__).parents[3] / "shared"
 
@@ -143,12 +144,12 @@ def test_a_command_is_not(command: str) -> None:
     assert check_question(command)
 
 
-def test_no_question_of_the_evaluation_is_kept_out() -> None:
+def test_no_question_of_the_evaluation_is_kept_out(figure: Figure) -> None:
     asked = list(_read_questions())
     if not asked:
         pytest.skip("no evaluation sets here")
     caught = [text for text in asked if check_question(text)]
-    print(f"\n{len(caught)} of {len(asked)} questions kept out")
+    figure(f"\n{len(caught)} of {len(asked)} questions kept out")
     assert caught == []
 
 

@@ -54,9 +54,9 @@ class Shelf:
     async def live_chunks(self, book_id: str, point_ids: Sequence[str]) -> dict[str, Chunk]:
         return {one: self.live[one] for one in point_ids if one in self.live}
 
-    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, dict[int, int]]:
+    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
         counts = count_terms(map(keyword_text, self.live.values()))
-        return len(self.live), {term: counts[term] for term in term_ids if counts[term]}
+        return 1, len(self.live), {term: counts[term] for term in term_ids if counts[term]}
 
     async def revision(self, book_id: str) -> int:
         return 1

@@ -22,6 +22,7 @@ from askbook.domain import Answer, Filters, Question, Replied, Statement
 from askbook.evals.sets import load_questions
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
+from figures import Figure
 
 pytestmark = [
     pytest.mark.torture,
@@ -81,7 +82,7 @@ class Asked:
         return self.replied.reply.removed
 
 
-async def test_what_a_real_model_invents_is_caught(demo_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_what_a_real_model_invents_is_caught(demo_home: Path, figure: Figure) -> None:
     in_the_book = [one.question for one in load_questions(IN_THE_BOOK).questions if one.gold]
     questions = [*in_the_book, *MORE]
     assert len(questions) == 50
@@ -89,8 +90,7 @@ async def test_what_a_real_model_invents_is_caught(demo_home: Path, capsys: pyte
     started = time.monotonic()
     with small_model() as url:
         asked = await _ask_all(demo_home, url, questions)
-    with capsys.disabled():
-        print(_report(asked, time.monotonic() - started))
+    figure(_report(asked, time.monotonic() - started))
 
     by_model = [one for one in asked if one.reached_model]
     assert len(by_model) >= 30

@@ -21,6 +21,7 @@ from askbook.api.logs import build_formatter
 from askbook.settings import Settings
 from askbook.store.schema import metadata
 from askbook.wiring import open_askbook
+from figures import Figure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -153,7 +154,7 @@ async def test_an_admin_of_one_tenant_is_nobody_elses(world: World) -> None:
 # --- L5, over HTTP --------------------------------------------------------------------------------
 
 
-async def test_a_hundred_a_minute_whatever_the_headers_say(world: World) -> None:
+async def test_a_hundred_a_minute_whatever_the_headers_say(world: World, figure: Figure) -> None:
     key, other = [await make_key(world.askbook, "acme", "reader") for _ in range(2)]
 
     async def call(number: int) -> int:
@@ -161,7 +162,7 @@ async def test_a_hundred_a_minute_whatever_the_headers_say(world: World) -> None
         return (await world.call("GET", "/v1/models", key, headers=spoofed)).status_code
 
     statuses = await asyncio.gather(*(call(number) for number in range(150)))
-    print(f"L5: of 150 at once {statuses.count(200)} got in, {statuses.count(429)} were told to wait")
+    figure(f"L5: of 150 at once {statuses.count(200)} got in, {statuses.count(429)} were told to wait")
     assert (statuses.count(200), statuses.count(429)) == (100, 50)
     refused = await world.call("GET", "/v1/models", key)
     assert refused.json()["error"] == "rate_limited"

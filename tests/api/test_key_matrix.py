@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from api.tenants import BOOK, WEBHOOK_SECRET, Tenant, World, find_leaks, make_key, open_world
 from databases import fresh_postgres
+from figures import Figure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,6 +35,10 @@ class Row:
 
 
 ROWS: dict[tuple[str, str], Row] = {
+    **{
+        ("POST", path): Row(json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, foreign=200)
+        for path in ("/mcp", "/mcp/")
+    },
     ("POST", "/ask"): Row(json={"query": QUESTION, "book_id": BOOK}, foreign=200),
     ("POST", "/chat/run"): Row(json={"message": QUESTION, "session_id": "{session}"}),
     ("POST", "/chat/stream"): Row(json={"message": QUESTION, "session_id": "{session}"}),
@@ -131,7 +136,7 @@ async def test_every_route_has_a_row(world: World) -> None:
     assert world.routes() == {*ROWS, SIGNED}
 
 
-async def test_every_route_with_every_key(world: World) -> None:
+async def test_every_route_with_every_key(world: World, figure: Figure) -> None:
     acme, beta = world.tenants["acme"], world.tenants["beta"]
     wrong = acme.reader[:-4] + ("AAAA" if not acme.reader.endswith("AAAA") else "BBBB")
     expected: dict[str, tuple[str | None, Callable[[Row], int]]] = {
@@ -149,7 +154,7 @@ async def test_every_route_with_every_key(world: World) -> None:
             got = await _call(world, route, row, acme, key)
             if got != wanted(row):
                 wrongs.append(f"{' '.join(route)} with the {name} key: {got}, not {wanted(row)}")
-    print(f"S2: {len(ROWS)} routes × {len(expected)} keys, {len(wrongs)} not as expected")
+    figure(f"S2: {len(ROWS)} routes × {len(expected)} keys, {len(wrongs)} not as expected")
     assert wrongs == []
 
 

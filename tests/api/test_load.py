@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import random
 import statistics
 import time
@@ -19,15 +20,18 @@ from answer.robots import BOOK
 from answer.scripted_model import Request, Turn, scripted_model, search
 from api.service import KEY, RIGHT, build_settings
 from askbook.wiring import open_store
-from cli.serving import serve
+from cli.serving import Server, serve
+from figures import Figure
 
 USERS = 50
 MEDIAN, SPREAD = 2.0, math.log(2) / 1.645
 """A log-normal one, so that the 95th percentile is twice the median."""
+READING = 3.0
+"""Mean seconds that a reader takes over an answer."""
 LOOKING = 0.3
 """The share of the model's time that goes into its search."""
 ANSWER = f"{RIGHT} [1]. A gripper must not lift more than 2 kilograms [1]."
-SLOWEST, OVERHEAD = 5.0, 0.3
+SLOWEST, OVERHEAD, CPU = 5.0, 0.3, 0.12
 
 
 @dataclass
@@ -57,8 +61,8 @@ async def _read_all(url: str, keys: list[str], seconds: float) -> Seen:
     seen, until = Seen(), time.monotonic() + seconds
 
     async def read(user: int, key: str) -> None:
-        await asyncio.sleep(random.Random(user).uniform(0, MEDIAN))
-        number = 0
+        reads, number = random.Random(user), 0
+        await asyncio.sleep(reads.uniform(0, READING))
         while time.monotonic() < until:
             number += 1
             question = f"With what force does the gripper close, reader {user} asked for time {number}?"
@@ -70,6 +74,7 @@ async def _read_all(url: str, keys: list[str], seconds: float) -> Seen:
             seen.own.append(took - _model_seconds(question))
             seen.statuses.append(reply.status_code)
             seen.answers.append(reply.text)
+            await asyncio.sleep(reads.expovariate(1 / READING))
 
     limits = httpx2.Limits(max_connections=USERS, max_keepalive_connections=USERS)
     async with httpx2.AsyncClient(base_url=url, timeout=30, limits=limits) as client:
@@ -77,16 +82,24 @@ async def _read_all(url: str, keys: list[str], seconds: float) -> Seen:
     return seen
 
 
-def _judge(name: str, seen: Seen) -> None:
+def _cpu_seconds(server: Server) -> float:
+    """Of the server's own process, however busy the machine is."""
+    user, system = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def _judge(name: str, seen: Seen, cpu: float, timed: bool, figure: Figure) -> None:
     p95 = {which: statistics.quantiles(times, n=20)[-1] for which, times in (("whole", seen.whole), ("own", seen.own))}
-    print(
+    figure(
         f"{name}: {len(seen.whole)} answers to {USERS} readers; p50 {statistics.median(seen.whole):.2f} s, "
-        f"p95 {p95['whole']:.2f} s; own p50 {statistics.median(seen.own) * 1000:.0f} ms, p95 {p95['own'] * 1000:.0f} ms"
+        f"p95 {p95['whole']:.2f} s; own p50 {statistics.median(seen.own) * 1000:.0f} ms, p95 {p95['own'] * 1000:.0f} ms; "
+        f"{cpu / len(seen.whole) * 1000:.0f} ms of CPU an answer"
     )
     assert set(seen.statuses) == {200}
     assert all(RIGHT in answer for answer in seen.answers)
-    assert p95["whole"] < SLOWEST
-    assert p95["own"] < OVERHEAD
+    if timed:
+        assert p95["whole"] < SLOWEST
+        assert p95["own"] < OVERHEAD
 
 
 async def _make_keys(home: Path) -> tuple[list[str], str]:
@@ -95,17 +108,22 @@ async def _make_keys(home: Path) -> tuple[list[str], str]:
         return readers, (await store.keys.create("author", role="admin"))[1]
 
 
-async def test_fifty_readers(home: Path, demo_folder: Path, torture: bool) -> None:
-    """L1 and L2."""
+async def test_fifty_readers(home: Path, demo_folder: Path, torture: bool, figure: Figure) -> None:
+    """L1 and L2. Seconds are judged in the long form, where nothing else runs; what an answer costs, always."""
     keys, admin = await _make_keys(home)
     seconds = 300 if torture else 15
     with scripted_model(_script) as model:
         environment = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": "scripted"}
         with serve(home, **environment) as server:
-            _judge("L1", await _read_all(server.url, keys, seconds))
+            started = _cpu_seconds(server)
+            seen = await _read_all(server.url, keys, seconds)
+            cpu = _cpu_seconds(server) - started
+            _judge("L1", seen, cpu, torture, figure)
+            assert cpu / len(seen.whole) < CPU
         with serve(home, str(demo_folder), **environment) as server:
+            started = _cpu_seconds(server)
             seen = await _read_all(server.url, keys, seconds)
             with server.client() as client:
                 [job, *_] = client.get("/ingestion/status", headers={"X-API-Key": admin}).json()["jobs"]
-            print(f"the ingestion is {job['status']}, {job['files_processed']} files")
-            _judge("L2", seen)
+            figure(f"L2: the ingestion is {job['status']}, {job['files_processed']} files")
+            _judge("L2", seen, _cpu_seconds(server) - started, torture, figure)

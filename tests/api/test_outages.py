@@ -23,6 +23,7 @@ import pytest
 
 from api.service import QUESTION, Service, build_settings, ingest, read_events, serve, wait_until
 from askbook.index.vectors.payload import INDEXED
+from figures import Figure
 from index.scripted_server import Received, Reply, stand_in
 
 _words = itertools.count()
@@ -119,7 +120,7 @@ def _signal_all(postmaster: int, number: int) -> None:
 
 @pytest.mark.parametrize("how", ["stopped", "hung"])
 def test_the_database_goes_and_comes_back(
-    postgres: Any, robots_folder: Path, tmp_path: Path, how: Literal["stopped", "hung"]
+    postgres: Any, robots_folder: Path, tmp_path: Path, how: Literal["stopped", "hung"], figure: Figure
 ) -> None:
     settings = build_settings(tmp_path / "home", database_url=postgres.get_uri(), askbook_embedder="none")
     asyncio.run(ingest(settings, robots_folder))
@@ -138,7 +139,7 @@ def test_the_database_goes_and_comes_back(
             else:
                 _signal_all(postmaster, signal.SIGCONT)
         took = _assert_back(service, [*calls(), *READS])
-        print(f"F4: database {how}: 503 within {slowest:.2f} s; back after {took:.2f} s")
+        figure(f"F4: database {how}: 503 within {slowest:.2f} s; back after {took:.2f} s")
         assert service.app.state.running.leaving == set()
 
 
@@ -193,7 +194,9 @@ class StandInQdrant:
 
 
 @pytest.mark.parametrize("how", ["failing", "hung"])
-def test_qdrant_goes_and_comes_back(robots_folder: Path, tmp_path: Path, how: Literal["failing", "hung"]) -> None:
+def test_qdrant_goes_and_comes_back(
+    robots_folder: Path, tmp_path: Path, how: Literal["failing", "hung"], figure: Figure
+) -> None:
     qdrant = StandInQdrant()
     with stand_in(qdrant.answer) as standing:
         settings = build_settings(tmp_path / "home", qdrant_url=standing.url, askbook_embedder="none")
@@ -209,4 +212,4 @@ def test_qdrant_goes_and_comes_back(robots_folder: Path, tmp_path: Path, how: Li
                 assert client.get("/health").json()["status"] == "degraded"
             qdrant.state = "up"
             took = _assert_back(service, [*calls(), *READS])
-            print(f"F4: Qdrant {how}: 503 within {slowest:.2f} s; back after {took:.2f} s")
+            figure(f"F4: Qdrant {how}: 503 within {slowest:.2f} s; back after {took:.2f} s")

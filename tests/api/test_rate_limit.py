@@ -16,6 +16,7 @@ from api.redis_server import Redis, run_redis
 from askbook.api.limits import RateLimiter, build_limiter
 from askbook.errors import InputError
 from askbook.settings import Settings
+from figures import Figure
 
 HOUR = 3600.0
 
@@ -87,7 +88,7 @@ async def test_a_cost_above_the_limit_is_the_whole_minute() -> None:
     assert not (await limiter.spend("ann")).allowed
 
 
-async def test_no_minute_holds_more_than_the_limit() -> None:
+async def test_no_minute_holds_more_than_the_limit(figure: Figure) -> None:
     """A window that moves: no boundary lets twice as many through."""
     clock, chance = Clock(), random.Random(5)
     limiter = RateLimiter(100, clock=clock)
@@ -97,12 +98,12 @@ async def test_no_minute_holds_more_than_the_limit() -> None:
         if (await limiter.spend("ann")).allowed:
             allowed.append(clock.now)
     worst = max(sum(start <= at < start + 60 for at in allowed) for start in allowed)
-    print(f"L5: at most {worst} in any minute, {len(allowed)} of 3000 let in over {allowed[-1] - allowed[0]:.0f} s")
+    figure(f"L5: at most {worst} in any minute, {len(allowed)} of 3000 let in over {allowed[-1] - allowed[0]:.0f} s")
     assert worst == 100
 
 
 @pytest.mark.parametrize("jump", [-HOUR, HOUR, -90.0, -30.0])
-async def test_no_clock_keeps_a_key_out(jump: float) -> None:
+async def test_no_clock_keeps_a_key_out(jump: float, figure: Figure) -> None:
     """F5. The clock that counts cannot be set; were it, a key would not be stuck for longer than a minute."""
     assert build().clock is time.monotonic
     clock = Clock()
@@ -114,7 +115,7 @@ async def test_no_clock_keeps_a_key_out(jump: float) -> None:
     while not (await limiter.spend("ann")).allowed:
         clock.now += 1
         stuck += 1
-    print(f"F5: a jump of {jump:g} s keeps a key out for {stuck} s")
+    figure(f"F5: a jump of {jump:g} s keeps a key out for {stuck} s")
     assert stuck <= 60
     assert await spend(limiter, 300) <= 100
 
@@ -133,10 +134,10 @@ def test_an_address_that_is_none_is_refused_without_telling_it(url: str) -> None
 # --- in Redis -------------------------------------------------------------------------------------
 
 
-async def test_two_processes_share_one_minute(redis: Redis, client: Client) -> None:
+async def test_two_processes_share_one_minute(redis: Redis, client: Client, figure: Figure) -> None:
     one, other = build(redis.url), build(redis.url)
     allowed = await asyncio.gather(spend(one, 150), spend(other, 150))
-    print(f"L5: two workers let {allowed[0]} + {allowed[1]} of 300 through")
+    figure(f"L5: two workers let {allowed[0]} + {allowed[1]} of 300 through")
     assert sum(allowed) == 100
     assert await spend(one, 10, "bob") == 10
 
@@ -153,24 +154,26 @@ async def test_no_clock_keeps_a_key_out_of_redis(redis: Redis, client: Client, j
     assert (await limiter.spend("ann")).allowed
 
 
-async def test_without_redis_each_process_counts_for_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_without_redis_each_process_counts_for_itself(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, figure: Figure
+) -> None:
     with run_redis(tmp_path) as redis:
         limiter = build(redis.url)
         assert await spend(limiter, 60) == 60
     started = time.monotonic()
     assert await spend(limiter, 300) == 100
-    print(f"Redis is gone: 300 requests took {time.monotonic() - started:.2f} s")
+    figure(f"Redis is gone: 300 requests took {time.monotonic() - started:.2f} s")
     assert time.monotonic() - started < 3
     assert "Redis does not count" in caplog.text
 
 
-async def test_a_redis_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_redis_that_hangs_holds_nobody_up(tmp_path: Path, figure: Figure) -> None:
     held = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     limiter = build(f"redis://127.0.0.1:{held.sockets[0].getsockname()[1]}/0")
     started = time.monotonic()
     assert (await limiter.spend("ann")).allowed
     took = time.monotonic() - started
-    print(f"Redis hangs: the first request waits {took:.2f} s")
+    figure(f"Redis hangs: the first request waits {took:.2f} s")
     assert took < 3
     started = time.monotonic()
     assert (await limiter.spend("ann")).allowed

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from api.service import wait_until
 from askbook.api.sockets import HEAD_BYTES, HEAD_SECONDS, PromptRequests
+from figures import Figure
 
 SECONDS = 0.5
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -104,7 +105,7 @@ def test_a_long_answer_and_a_large_body_are_not(port: int) -> None:
         read_hello(client)
 
 
-def test_nobody_notices_two_hundred_of_them(port: int) -> None:
+def test_nobody_notices_two_hundred_of_them(port: int, figure: Figure) -> None:
     def median_ms() -> float:
         times: list[float] = []
         for _ in range(50):
@@ -121,7 +122,7 @@ def test_nobody_notices_two_hundred_of_them(port: int) -> None:
         client.sendall(b"GET / HTTP/1.1\r\n")
     beside = median_ms()
     ends = [wait_for_end(client) for client in slow]
-    print(f"L4: {alone:.1f} ms alone, {beside:.1f} ms beside 200 slow sockets, all closed within {max(ends):.1f} s")
+    figure(f"L4: {alone:.1f} ms alone, {beside:.1f} ms beside 200 slow sockets, all closed within {max(ends):.1f} s")
     for client in slow:
         client.close()
     assert max(ends) < SECONDS + 2

@@ -16,6 +16,7 @@ import pytest
 from answer.scripted_model import Broken, ScriptedModel, Turn, scripted_model, search
 from api.service import QUESTION, RIGHT, Service, build_settings, read_events, serve, wait_until, with_model
 from askbook.api.running import Patience
+from figures import Figure
 
 LOOK = search("force of the gripper")
 SLOW = Turn(f"{RIGHT} [1]. " + "The lidar cannot see glass [2]. " * 100, pace=0.05)
@@ -166,7 +167,7 @@ def test_an_answer_that_ends_in_time_ends_well(home: Path) -> None:
         assert _count_sessions(service) == 1
 
 
-def test_readers_who_leave_at_every_moment_leave_nothing_behind(home: Path, torture: bool) -> None:
+def test_readers_who_leave_at_every_moment_leave_nothing_behind(home: Path, torture: bool, figure: Figure) -> None:
     """L3: before the first byte, after it, in the middle of the answer."""
     readers = 300 if torture else 50
 
@@ -197,7 +198,7 @@ def test_readers_who_leave_at_every_moment_leave_nothing_behind(home: Path, tort
         before = _count_tasks(service)
         asyncio.run(leave_all(service.url))
         took = wait_until(lambda: _open_streams(service) == 0 and _count_tasks(service) <= before, 10)
-        print(f"L3: {readers} readers left; nothing was left of them after {took:.2f} s")
+        figure(f"L3: {readers} readers left; nothing was left of them after {took:.2f} s")
         assert took < 2
         assert _count_sessions(service) == 0
         with service.open_client() as client:

@@ -14,6 +14,7 @@ from httpx2 import Response
 
 from api.tenants import BOOK, Tenant, World, find_leaks, make_key, open_world
 from databases import fresh_postgres
+from figures import Figure
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -77,7 +78,24 @@ class Mischief:
         talk = {"session_id": session} if session and self.chance.random() < 0.5 else {}
         ids = {"book_id": BOOK} if self.chance.random() < 0.5 else {}
         completion = {"model": book or "askbook", "messages": [{"role": "user", "content": asked}], **talk}
+        thread = {"thread_id": session} if talk else {}
+        tools: list[tuple[str, dict[str, Any]]] = [
+            ("ask_book", {"question": asked, **named, **thread}),
+            ("search_book", {"query": asked, **named, "lesson_id": pick(victim.lesson_ids)}),
+            ("read_lesson", {"lesson": pick(victim.lesson_ids), **named}),
+            ("list_books", {}),
+        ]
+        foreign_key = "nothing" if caller is victim else pick((victim.reader, victim.admin)).split("_")[1]
         made: list[tuple[str, str, dict[str, Any], bool]] = [
+            *(("POST", path, {"json": _to_call(*tool)}, False) for path in ("/mcp", "/mcp/") for tool in tools),
+            ("GET", "/contents", {"params": named}, False),
+            ("GET", "/usage", {"params": named}, False),
+            ("GET", "/keys", {}, False),
+            ("POST", "/keys", {"json": {"name": "another"}}, False),
+            ("DELETE", f"/keys/{foreign_key}", {}, True),
+            ("GET", f"/read/{book or BOOK}", {"params": {"chunk": pick(victim.chunk_ids)}}, False),
+            ("GET", f"/read/{book or BOOK}/01-gripper", {}, False),
+            ("POST", "/read", {}, False),
             ("POST", "/ask", {"json": {"query": asked, **named, **talk}}, bool(talk) and book in (BOOK, None)),
             ("POST", "/chat/run", {"json": {"message": asked, **talk}}, bool(talk)),
             ("POST", "/chat/stream", {"json": {"message": asked, **talk}}, bool(talk)),
@@ -104,19 +122,25 @@ class Mischief:
             made += [
                 ("GET", f"/session/{session}/history", {}, True),
                 ("POST", "/feedback", {"json": thumb}, True),
+                ("PATCH", f"/session/{session}", {"json": {"title": f"named by {caller.mark}"}}, True),
                 ("DELETE", f"/session/{session}", {}, True),
             ]
         return pick(made)
 
 
-async def test_no_canary_crosses(world: World, torture: bool) -> None:
+def _to_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+async def test_no_canary_crosses(world: World, torture: bool, figure: Figure) -> None:
     mischief = Mischief(world, seed=43)
     await mischief.run(TORTURE if torture else OPERATIONS)
-    print(f"S1: {sum(mischief.seen.values()) - mischief.seen['foreign']} operations, {dict(mischief.seen)}, 0 leaks")
+    figure(f"S1: {sum(mischief.seen.values()) - mischief.seen['foreign']} operations, {dict(mischief.seen)}, 0 leaks")
     assert mischief.seen["foreign"] > 20 and mischief.seen["200"] > 50 and mischief.seen["202"]
     tried = (await world.call("GET", "/metrics", world.tenants[""].admin)).text
     left_out = [path for _, path in world.routes() if f'route="{path}"' not in tried]
-    assert sorted(left_out) == ["/docs", "/ingestion/webhook/github", "/openapi.json"]
+    public = ["/", "/admin", "/assets/{name}", "/docs", "/openapi.json", "/widget.js"]
+    assert sorted(left_out) == sorted([*public, "/ingestion/webhook/github"])
 
 
 async def test_a_key_for_some_books_reads_no_other(world: World) -> None:

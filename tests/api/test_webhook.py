@@ -16,6 +16,7 @@ from httpx2 import Response
 
 from answer.robots import BOOK, LESSONS, write_lessons
 from api.service import build_settings, ingest, open_client, wait_until
+from figures import Figure
 
 SECRET = "whsec-5f1b"
 PUSH = {"ref": "refs/heads/main", "repository": {"default_branch": "main", "clone_url": "https://evil.example/x.git"}}
@@ -125,7 +126,7 @@ def test_a_command_that_fails_is_said(settings: Any, folder: Path) -> None:
         assert str(folder) not in json.dumps(job)
 
 
-def test_twenty_triggers_at_once_are_one_job(settings: Any) -> None:
+def test_twenty_triggers_at_once_are_one_job(settings: Any, figure: Figure) -> None:
     """F6, over HTTP."""
     slow = settings.model_copy(update={"askbook_refresh_command": "sleep 2"})
     with open_client(slow) as client, ThreadPoolExecutor(20) as pool:
@@ -134,5 +135,5 @@ def test_twenty_triggers_at_once_are_one_job(settings: Any) -> None:
         ids = {reply.json()["job_id"] for reply in replies}
         for job_id in ids:
             wait_until(lambda job_id=job_id: client.get(f"/ingestion/status/{job_id}").json()["status"] == "completed")
-        print(f"F6: 20 triggers, {len(ids)} job")
+        figure(f"F6: 20 triggers, {len(ids)} job")
         assert len(ids) == 1

@@ -21,6 +21,7 @@ from api.service import KEY, QUESTION, RIGHT, build_settings, read_events, wait_
 from askbook.settings import Settings
 from askbook.wiring import open_askbook, open_store
 from cli.serving import ASKBOOK, Server, build_environment, serve
+from figures import Figure
 
 STREAMS = 20
 
@@ -97,7 +98,7 @@ def test_the_log_has_no_secret_and_no_question(home: Path) -> None:
     assert log and canary not in log and "gripper" not in log
 
 
-def test_sigterm_during_streams_and_an_ingestion(home: Path, demo_folder: Path) -> None:
+def test_sigterm_during_streams_and_an_ingestion(home: Path, demo_folder: Path, figure: Figure) -> None:
     """Must show 6: no torn answer is stored, the job goes on after the restart, and it takes less than ten seconds."""
     look, slow = search("force of the gripper"), Turn(f"{RIGHT} [1]. " + "It cannot see glass [2]. " * 200, pace=0.1)
     quick = Turn(f"{RIGHT} [1].", pace=0.1)
@@ -110,7 +111,7 @@ def test_sigterm_during_streams_and_an_ingestion(home: Path, demo_folder: Path) 
         environment = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": "scripted"}
         with serve(home, str(demo_folder), **environment) as server:
             ends, took, code = _end_during_streams(server)
-        print(f"SIGTERM: {STREAMS} streams ended as {Counter(ends.values())}; the server within {took:.1f} s")
+        figure(f"SIGTERM: {STREAMS} streams ended as {Counter(ends.values())}; the server within {took:.1f} s")
         assert took < 10
         assert set(ends.values()) <= {"done", "error"}
     _assert_whole(build_settings(home), ends)

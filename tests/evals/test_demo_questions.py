@@ -11,6 +11,7 @@ from askbook.evals.run import ASKBOOK, ask_set
 from askbook.evals.sets import check_lessons, load_questions
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
+from figures import Figure
 
 DEMO = "physical-ai-robotics"
 QUESTIONS = Path(__file__).parent / "demo_questions.yaml"
@@ -27,7 +28,7 @@ def test_forty_are_in_the_book_and_twenty_are_not() -> None:
     assert len(modules) == 4
 
 
-async def test_the_demo_book_answers_its_questions(tmp_path: Path) -> None:
+async def test_the_demo_book_answers_its_questions(tmp_path: Path, figure: Figure) -> None:
     folder = Path(str(files("askbook") / "demo" / DEMO))
     questions = load_questions(QUESTIONS)
     settings = Settings.model_validate({"askbook_home": tmp_path, "askbook_embedder_threads": 1})
@@ -39,8 +40,8 @@ async def test_the_demo_book_answers_its_questions(tmp_path: Path) -> None:
     figures = measure_set(run)
     found = figures.retrieval[ASKBOOK]
     trust = figures.trust
-    print(f"demo book: hit@1 {found.hit1:.3f}, hit@5 {found.hit5:.3f}, AUC {dict(trust.auc)}")
-    print(f"refused falsely {trust.false_refusals}, rightly {dict(trust.own_refused)}; right by level {trust.levels}")
+    figure(f"demo book: hit@1 {found.hit1:.3f}, hit@5 {found.hit5:.3f}, AUC {dict(trust.auc)}")
+    figure(f"refused falsely {trust.false_refusals}, rightly {dict(trust.own_refused)}; right by level {trust.levels}")
     assert found.hit1 >= HIT1_BAR
     assert found.hit5 >= HIT5_BAR
     assert trust.own_refused["off_topic"] >= OFF_TOPIC_BAR

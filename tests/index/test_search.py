@@ -38,10 +38,10 @@ class SmallLedger:
         await self.before_look(self.looks)
         return {one: self.live[one] for one in point_ids if one in self.live and self.live[one].book_id == book_id}
 
-    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, dict[int, int]]:
+    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
         chunks = [chunk for chunk in self.live.values() if chunk.book_id == book_id]
         counts = count_terms(map(keyword_text, chunks))
-        return len(chunks), {term: counts[term] for term in term_ids if counts[term]}
+        return self.now, len(chunks), {term: counts[term] for term in term_ids if counts[term]}
 
     async def revision(self, book_id: str) -> int:
         return self.now
@@ -91,7 +91,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def most(world: World, question: str) -> float:
-    total, frequencies = await world.ledger.term_frequencies("book", list(term_ids(question)))
+    _, total, frequencies = await world.ledger.term_frequencies("book", list(term_ids(question)))
     return best_score(weigh_query(question, frequencies, total))
 
 

@@ -16,6 +16,7 @@ from world import ingest, settings_for, write_book
 from askbook.domain import Filters
 from askbook.ingest.verify import verify_book
 from askbook.wiring import open_askbook
+from figures import Figure
 
 
 def break_book(folder: Path) -> None:
@@ -38,7 +39,7 @@ def break_book(folder: Path) -> None:
     os.mkfifo(folder / "pipe.md")
 
 
-async def test_bad_files_are_reported_and_the_rest_is_ingested(tmp_path: Path) -> None:
+async def test_bad_files_are_reported_and_the_rest_is_ingested(tmp_path: Path, figure: Figure) -> None:
     folder = write_book(tmp_path / "book")
     break_book(folder)
     # Keywords only: the ten megabytes of one line are about cutting, not about embedding.
@@ -62,7 +63,7 @@ async def test_bad_files_are_reported_and_the_rest_is_ingested(tmp_path: Path) -
             assert outcome.passages, words
         assert not (await askbook.searcher.search("hippopotamus", Filters("book"))).passages
         assert (await verify_book("book", askbook.ledger, askbook.index, embeds=False)).differences == ()
-    print(f"bad input: {job.files_total} files in {took:.1f} s, {len(job.problems)} problems named")
+    figure(f"bad input: {job.files_total} files in {took:.1f} s, {len(job.problems)} problems named")
 
 
 async def test_an_emptied_folder_does_not_empty_the_book(tmp_path: Path) -> None:

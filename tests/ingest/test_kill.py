@@ -15,6 +15,7 @@ from world import State, change_again, change_book, dump_state, ingest, settings
 
 from askbook.ingest.verify import verify_book
 from askbook.wiring import open_askbook
+from figures import Figure
 
 POINTS = (
     "planned",
@@ -61,7 +62,7 @@ async def clean_states(tmp_path_factory: pytest.TempPathFactory) -> tuple[State,
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_killed_and_run_again_equals_a_clean_run(
-    point: str, first_home: Path, clean_states: tuple[State, State], tmp_path: Path, torture: bool
+    point: str, first_home: Path, clean_states: tuple[State, State], tmp_path: Path, torture: bool, figure: Figure
 ) -> None:
     chance = random.Random(point)
     reads = 0
@@ -94,4 +95,4 @@ async def test_killed_and_run_again_equals_a_clean_run(
         reads += lines.count("read")
         shutil.rmtree(root)
     assert reads > 0
-    print(f"{point}: {reads} whole lessons read, none torn")
+    figure(f"{point}: {reads} whole lessons read, none torn")

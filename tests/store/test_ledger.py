@@ -32,7 +32,7 @@ async def test_a_committed_lesson_reads_back_as_it_was_written(ledger: Ledger) -
     await ledger.commit("book", [written], [], {7: 2, 9: 1})
 
     assert await ledger.load_lesson("book", lesson.parent_doc_id) == [draft.chunk for draft in written.drafts]
-    assert await ledger.term_frequencies("book", [7, 8, 9]) == (2, {7: 2, 9: 1})
+    assert (await ledger.term_frequencies("book", [7, 8, 9]))[1:] == (2, {7: 2, 9: 1})
     record = (await ledger.load_records("book"))[lesson.source_file]
     assert record.chunk_count == 2
     assert record.chunk_ids == tuple(draft.chunk.id for draft in written.drafts)
@@ -49,7 +49,7 @@ async def test_a_new_version_takes_the_place_of_the_old_in_one_commit(ledger: Le
 
     assert set(await ledger.live_chunks("book", ["old0", "old1", "new0"])) == {"new0"}
     assert await ledger.load_doomed("book") == ["old0", "old1"]
-    assert await ledger.term_frequencies("book", [1]) == (1, {1: 1})
+    assert (await ledger.term_frequencies("book", [1]))[1:] == (1, {1: 1})
     assert await ledger.revision("book") > before
 
 
@@ -75,7 +75,7 @@ async def test_removed_files_and_their_words_are_gone(ledger: Ledger) -> None:
 
     assert await ledger.load_records("book") == {}
     assert await ledger.load_terms("book") == {}
-    assert await ledger.term_frequencies("book", [1]) == (0, {})
+    assert (await ledger.term_frequencies("book", [1]))[1:] == (0, {})
     with pytest.raises(NotFound):
         await ledger.load_lesson("book", lesson.parent_doc_id)
 

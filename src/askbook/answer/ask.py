@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from askbook.answer.agent import AgentEvent, BookAgent, Search, Spent, Written, read_prompt
-from askbook.answer.calibration import Calibrations
+from askbook.answer.calibration import Calibration, Calibrations
 from askbook.answer.citations import Checking
 from askbook.answer.cleaning import clean
 from askbook.answer.confidence import JUDGED, NOT_IN_BOOK, find_nearest, judge, refuse
@@ -129,6 +129,7 @@ class _Inquiry:
     send: Callable[[AnswerEvent], None]
     started: float = field(default_factory=time.perf_counter)
     filters: Filters = field(init=False)
+    calibration: Calibration | None = None
     turns: Sequence[Turn] = ()
     searched: str = ""
     said: str = ""
@@ -204,7 +205,7 @@ class _Inquiry:
     async def _reply_from_selection(self, text: str, selected: str, thread: Thread) -> Reply:
         self._enter("retrieving")
         selection = to_selection(selected, self.question.filters.book_id)
-        calibration = (await self.parts.calibrations.choose(self.question.filters.book_id)).calibration
+        calibration = await self._choose_calibration()
         rarities = await self.parts.searcher.weigh_words(text, self.question.filters.book_id)
         confidence = await judge_selection(text, selection, calibration, rarities, self.parts.embedder)
         self.passages = (selection,)
@@ -240,14 +241,19 @@ class _Inquiry:
         return await self._write(text, thread, confidence)
 
     async def _search(self, text: str, turns: Sequence[Turn], limit: int) -> SearchOutcome:
-        chosen = await self.parts.calibrations.choose(self.question.filters.book_id)
-        relevance = chosen.calibration.relevance
+        relevance = (await self._choose_calibration()).relevance
         outcome = await search_thread(self.parts.searcher, text, turns, self.filters, limit=limit, relevance=relevance)
         self.outcomes.append(outcome)
         relevances = [one.rating for one in outcome.passages]
         average = sum(relevances) / len(relevances) if relevances else 0.0
         self.retrievals.append(Retrieval(outcome.query, len(relevances), average, datetime.now(UTC)))
         return outcome
+
+    async def _choose_calibration(self) -> Calibration:
+        """One for all searches of a question."""
+        if self.calibration is None:
+            self.calibration = (await self.parts.calibrations.choose(self.question.filters.book_id)).calibration
+        return self.calibration
 
     # --- who writes it ----------------------------------------------------------------------------
 

@@ -44,7 +44,9 @@ from askbook.domain import Chunk, Outline, OutlineLesson, Passage, Source, State
 from askbook.store.outline import find_headings, place_sections
 
 SHOWN = 10
-"""So many lines are given one by one; of the rest, the number."""
+"""So many lines are cited."""
+LISTED = 60
+"""So many are given; of the rest, the number."""
 SECTIONS_MOST = 3
 """A name that stands over more sections than this is a word of the book, and no place in it."""
 OUTLINE = "by the book's outline"
@@ -378,8 +380,9 @@ def _count(number: int, kind: str) -> str:
 
 
 def _cut(lines: list[Line]) -> list[Line]:
-    more = len(lines) - SHOWN
-    return lines if more <= 0 else [*lines[:SHOWN], Line(f"- … and {more:,} more", (), "supported")]
+    plain = [Line(line.text, (), "supported") for line in lines[SHOWN:LISTED]]
+    more = [Line(f"- … and {len(lines) - LISTED:,} more", (), "supported")] if len(lines) > LISTED else []
+    return [*lines[:SHOWN], *plain, *more]
 
 
 # --- citing ---------------------------------------------------------------------------------------

@@ -38,8 +38,8 @@ from askbook.wiring import Askbook, open_askbook
 logger = logging.getLogger("askbook.api")
 
 ARCHIVE_SECONDS = 300.0
-WEBHOOK_BYTES = 25 * 2**20
-"""GitHub sends no larger ones."""
+WEBHOOK_BYTES = 5 * 2**20
+"""A push of thousands of commits; read before its signature can be checked, so not more."""
 DESCRIPTION = (
     "Ask a book a question; get an answer with its sources, or an honest “the book does not say”.\n\n"
     "Every error has the same body: `error`, `message`, `detail`, `status_code`, `request_id`, `timestamp`."

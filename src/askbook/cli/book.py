@@ -1,12 +1,10 @@
-"""`askbook demo`, `init` and `ingest`: a folder becomes a book."""
+"""`askbook init` and `ingest`: a folder becomes a book."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -14,22 +12,16 @@ import typer
 from pydantic import BaseModel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from askbook.answer.ask import get_reply
-from askbook.api.schemas import AgentResponse, IngestionJob
+from askbook.api.schemas import IngestionJob
 from askbook.book.reader import find_modules, read_book, read_lessons
-from askbook.cli.converse import HELP, open_prompt, take_turn, talk
 from askbook.cli.render import err, out, print_json, show_finished, show_problems
 from askbook.cli.running import run_async
-from askbook.domain import Book, Filters, IngestMode, Job, Question
+from askbook.domain import Book, IngestMode, Job
 from askbook.errors import BookError, InputError, StorageError
 from askbook.ingest.pipeline import Step, Tally
 from askbook.ingest.worker import Watcher
 from askbook.settings import load_settings
 from askbook.wiring import Askbook, open_askbook
-
-DEMO = "physical-ai-robotics"
-DEMO_QUESTION = "Why does a subscriber get nothing from a best-effort publisher?"
-OWN_QUESTION = "What is this book about?"
 
 
 def ingest(
@@ -56,34 +48,6 @@ def ingest(
         print_json(IngestionJob.from_job(job))
         raise typer.Exit(job.status == "failed")
     show_finished(job)
-
-
-def demo(
-    folder: Annotated[Path | None, typer.Argument(help="A folder of your own in place of the demo book.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the AgentResponse as JSON.")] = False,
-) -> None:
-    """Ingest the bundled book on robotics (or a folder of your own) and ask it."""
-    source = folder or Path(str(files("askbook") / "demo" / DEMO))
-    settings = load_settings()
-
-    async def show() -> None:
-        found = read_book(source)
-        async with open_askbook(settings) as askbook:
-            with progress_bars() as watch:
-                job = await ingest_folder(askbook, source, found, "incremental", watch)
-            if not as_json or job.status == "failed":
-                show_finished(job)
-            question = Question(DEMO_QUESTION if folder is None else OWN_QUESTION, Filters(found.book_id))
-            if as_json:
-                return print_json(AgentResponse.from_replied(await get_reply(askbook.ask(question))))
-            out.print(f'\naskbook ask "{question.text}"\n')
-            await take_turn(askbook, question)
-            if sys.stdin.isatty():
-                out.print(f"\n{HELP}")
-                return await talk(askbook, question, open_prompt(settings))
-        out.print(f"\nGo on with: askbook chat --book {found.book_id}")
-
-    run_async(show())
 
 
 class Start(BaseModel):

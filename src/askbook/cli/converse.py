@@ -24,7 +24,7 @@ from askbook.cli.find import choose_book
 from askbook.cli.render import err, out, print_json, show_reply, show_step
 from askbook.cli.running import run_async
 from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Failed, Filters, Question, Reader, Replied
-from askbook.errors import AskbookError, Stopped
+from askbook.errors import AskbookError, InputError, Stopped
 from askbook.settings import Settings, load_settings
 from askbook.wiring import Askbook, open_askbook
 
@@ -92,8 +92,11 @@ def chat(
     tier: Tier = None,
     level: Level = None,
     verbose: Verbose = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With -q: print the AgentResponse as JSON.")] = False,
 ) -> None:
     """Talk with a book: follow-ups, sources, a thread that is kept."""
+    if as_json and query is None:
+        raise InputError("--json prints one answer, and a conversation has many", 'Ask with -q "your question".')
     settings = load_settings()
 
     async def converse() -> None:
@@ -108,6 +111,9 @@ def chat(
                 threshold=settings.agent_score_threshold,
                 reader=_to_reader(tier, level),
             )
+            if as_json:
+                async with aclosing(askbook.ask(asked)) as events:
+                    return print_json(AgentResponse.from_replied(await get_reply(_told(events, verbose))))
             if query is not None:
                 await take_turn(askbook, asked, verbose)
                 return

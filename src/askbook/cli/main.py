@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
 import typer
 
 from askbook import __version__
-from askbook.cli import book, care, converse, find, gaps, judge, keys, mcp, measure, serve, threads
+from askbook.cli import book, care, converse, demo, find, gaps, judge, keys, mcp, measure, serve, threads
 from askbook.cli.render import say_error
 from askbook.errors import AskbookError
 
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command()(book.demo)
+app.command()(demo.demo)
 app.command()(book.init)
 app.command()(book.ingest)
 app.command()(converse.ask)
@@ -58,6 +59,8 @@ def common(
 
 def run() -> None:
     """Exit 0: done; 1: it could not be done, and why was said; 2: the command line was wrong."""
+    # What a log would tell, the terminal says in its own words.
+    logging.getLogger("askbook").addHandler(logging.NullHandler())
     try:
         app()
     except AskbookError as error:

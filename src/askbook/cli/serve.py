@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
 import socket
-from importlib.resources import files
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from askbook.book.reader import read_book
-from askbook.cli.book import DEMO, refuse_another_folder
+from askbook.cli.book import refuse_another_folder
 from askbook.cli.render import err
 from askbook.cli.running import run_async
 from askbook.errors import InputError
@@ -27,6 +28,9 @@ STOP_SECONDS = 7
 IDLE_SECONDS = 15
 
 
+Port = Annotated[int | None, typer.Option(help="Port to listen on; ASKBOOK_PORT. 0 takes any that is free.")]
+
+
 def serve(
     folders: Annotated[
         list[Path] | None, typer.Argument(help="Folders of Markdown to bring up to date, in the background.")
@@ -34,21 +38,16 @@ def serve(
     host: Annotated[
         str | None, typer.Option(help="Address to listen on; ASKBOOK_HOST. Other than loopback needs a key.")
     ] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; ASKBOOK_PORT. 0 takes any that is free.")] = None,
+    port: Port = None,
     workers: Annotated[
         int, typer.Option(help="Processes; more than one needs QDRANT_URL and DATABASE_URL.", min=1, max=64)
     ] = 1,
-    demo: Annotated[bool, typer.Option("--demo", help="Bring the bundled book on robotics along.")] = False,
 ) -> None:
-    """Serve the books over HTTP: answers, search, ingestion. /docs tells all that there is."""
-    given = {"askbook_host": host, "askbook_port": port}
-    settings = load_settings().model_copy(update={name: value for name, value in given.items() if value is not None})
+    """Serve the books over HTTP: the page where readers ask, and the API, of which /docs tells."""
+    settings = load_settings(askbook_host=host, askbook_port=port)
     _check_workers(settings, workers)
-    books = [*(folders or []), *([Path(str(files("askbook") / "demo" / DEMO))] if demo else [])]
-    run_async(_prepare(settings, books))
-    listener = _listen(settings)
-    err.print(f"askbook serves on {_address(listener)} (/docs tells what there is; Ctrl+C ends it)")
-    _run(settings, listener, workers)
+    run_async(_prepare(settings, folders or []))
+    run_server(settings, listen(settings), workers)
 
 
 def build_app() -> FastAPI:
@@ -61,7 +60,7 @@ def build_app() -> FastAPI:
     return create_app(settings)
 
 
-def _run(settings: Settings, listener: socket.socket, workers: int) -> None:
+def run_server(settings: Settings, listener: socket.socket, workers: int = 1) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -69,7 +68,10 @@ def _run(settings: Settings, listener: socket.socket, workers: int) -> None:
     from askbook.api.logs import configure_logs
     from askbook.api.sockets import PromptRequests
 
+    err.print(f"askbook serves on {_address(listener)} (/docs lists the API; Ctrl+C ends it)")
     configure_logs(settings)
+    # A book that is being cut holds the interpreter; who waits for an answer gets it back sooner.
+    sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
         create_app(settings) if workers == 1 else "askbook.cli.serve:build_app",
         factory=workers > 1,
@@ -131,14 +133,15 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _listen(settings: Settings) -> socket.socket:
+def listen(settings: Settings) -> socket.socket:
     host, port = settings.askbook_host, settings.askbook_port
     try:
         [(family, _, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         listener = socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(
-            f"askbook cannot listen on {host}:{port}: {error.strerror}", "Choose another with --port or --host."
+            f"askbook cannot listen on {host}:{port}: {why}", "Choose another with --port or --host."
         ) from error
     listener.set_inheritable(True)
     return listener

@@ -36,8 +36,8 @@ class LiveChunks(Protocol):
         """Of these points, those that are live, each with its chunk."""
         ...
 
-    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, dict[int, int]]:
-        """How many live chunks the book has, and in how many of them each term stands."""
+    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
+        """The book's revision, how many live chunks it has, and in how many of them each term stands."""
         ...
 
     async def revision(self, book_id: str) -> int:
@@ -162,9 +162,9 @@ class Searcher:
             vector = None if mode == "keyword" else await self._embed(text)
         embedded = time.perf_counter()
         async with _in_time(self._deadlines.retrieval, "the search"):
-            keywords, words = await self._weigh(text, filters.book_id)
+            revision, keywords, words = await self._weigh(text, filters.book_id)
             question = Question(text, filters, mode, vector, Sparse((), ()) if mode == "dense" else keywords, words)
-            candidates, remembered = await self._find_or_remember(question)
+            candidates, remembered = await self._find_or_remember(question, revision)
         found = [one for one in candidates.to_found() if hide is None or not hide(one.chunk)]
         ranked, signals = rank(found, words, plain, relevance)
         finished = time.perf_counter()
@@ -217,7 +217,7 @@ class Searcher:
 
     async def weigh_words(self, text: str, book_id: str) -> Rarities:
         """The question's words, and how rare each is in the book."""
-        return (await self._weigh(text, book_id))[1].rarities
+        return (await self._weigh(text, book_id))[2].rarities
 
     async def _embed(self, text: str) -> Vector:
         assert self._embedder is not None
@@ -227,32 +227,33 @@ class Searcher:
             self._vectors.keep(text, vector)
         return vector
 
-    async def _weigh(self, text: str, book_id: str) -> tuple[Sparse, Words]:
-        total, frequencies = await self._live.term_frequencies(book_id, list(term_ids(text)))
+    async def _weigh(self, text: str, book_id: str) -> tuple[int, Sparse, Words]:
+        """The revision that the words were counted in, and what a search needs of them."""
+        revision, total, frequencies = await self._live.term_frequencies(book_id, list(term_ids(text)))
         keywords = weigh_query(text, frequencies, total)
         rarities, unknown = weigh_terms(text, frequencies, total), find_unknown_words(text, frequencies)
-        return keywords, Words(rarities, tuple(unknown), best_score(keywords), total)
+        return revision, keywords, Words(rarities, tuple(unknown), best_score(keywords), total)
 
-    async def _find_or_remember(self, question: Question) -> tuple[Candidates, bool]:
+    async def _find_or_remember(self, question: Question, revision: int) -> tuple[Candidates, bool]:
         """The same search of the same state of the book need not be made twice."""
-        revision = await self._live.revision(question.filters.book_id)
         search: Search = (revision, question.mode, question.text, repr(question.filters))
         candidates = self._searches.get(search)
         if candidates is not None:
             return candidates, True
-        candidates = await self._find_steadily(question)
+        candidates = await self._find_steadily(question, revision)
         # Vectors that are still to come do not change the revision.
         if question.mode == "keyword" or len(candidates.dense) == len(candidates.live):
             self._searches.keep(search, candidates)
         return candidates, False
 
-    async def _find_steadily(self, question: Question) -> Candidates:
+    async def _find_steadily(self, question: Question, revision: int) -> Candidates:
         """Search again when a lesson was swapped between the two look-ups, or its reader would miss it."""
-        book_id = question.filters.book_id
         for _ in range(SEARCHES_MAX - 1):
-            revision = await self._live.revision(book_id)
             candidates = await self._find_enough(question)
-            if not candidates.dropped or await self._live.revision(book_id) == revision:
+            if not candidates.dropped:
+                return candidates
+            before, revision = revision, await self._live.revision(question.filters.book_id)
+            if revision == before:
                 return candidates
         return await self._find_enough(question)
 

@@ -53,10 +53,21 @@ class Unembedded:
     embed_hash: str
 
 
+_UNEMBEDDED = (
+    select(func.count())
+    .select_from(chunks)
+    .where(chunks.c.book_id == books.c.book_id, ~chunks.c.embedded)
+    .scalar_subquery()
+    .label("unembedded_chunks")
+)
+
+
 class Ledger:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._outlines: dict[str, Outline] = {}
+        self._folders: dict[str, tuple[int, int, tuple[str, ...]]] = {}
+        """Of each book its revision, and how many files and which modules it had then."""
 
     # --- what readers see -------------------------------------------------------------------------
 
@@ -70,14 +81,15 @@ class Ledger:
                     found[row["point_id"]] = _to_chunk(row)
             return found
 
-    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, dict[int, int]]:
-        """How many chunks the book has, and how many of them hold each term."""
+    async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
+        """The book's revision, how many chunks it has, and how many of them hold each term."""
+        about = select(books.c.revision, books.c.total_chunks).where(books.c.book_id == book_id)
         async with self.database.reading() as connection:
-            total = await connection.scalar(select(books.c.total_chunks).where(books.c.book_id == book_id))
+            revision, total = (await connection.execute(about)).first() or (0, 0)
             query = select(terms.c.term_id, terms.c.chunks).where(
                 terms.c.book_id == book_id, terms.c.term_id.in_(list(term_ids))
             )
-            return total or 0, {row[0]: row[1] for row in await connection.execute(query)}
+            return revision, total, {row[0]: row[1] for row in await connection.execute(query)}
 
     async def revision(self, book_id: str) -> int:
         """Grows with every commit to the book; 0 for a book that is not there."""
@@ -134,27 +146,29 @@ class Ledger:
     # --- what is indexed --------------------------------------------------------------------------
 
     async def load_books(self) -> list[BookRecord]:
-        async with self.database.reading() as connection:
-            files = await _count_by_book(connection, select(lessons.c.book_id, func.count()))
-            waiting = await _count_by_book(connection, select(chunks.c.book_id, func.count()).where(~chunks.c.embedded))
-            modules = (await connection.execute(select(lessons.c.book_id, lessons.c.module).distinct())).all()
-            rows = (await connection.execute(select(books).order_by(books.c.book_id))).mappings()
-            return [
-                BookRecord(
-                    **{name: value for name, value in row.items() if name != "facets"},
-                    facets={name: tuple(values) for name, values in row["facets"].items()},
-                    modules=tuple(sorted(module for book_id, module in modules if book_id == row["book_id"])),
-                    total_files=files.get(row["book_id"], 0),
-                    unembedded_chunks=waiting.get(row["book_id"], 0),
-                )
-                for row in rows
-            ]
+        return await self._load_books(select(books, _UNEMBEDDED).order_by(books.c.book_id))
 
     async def load_book(self, book_id: str) -> BookRecord:
-        for record in await self.load_books():
-            if record.book_id == book_id:
-                return record
+        for record in await self._load_books(select(books, _UNEMBEDDED).where(books.c.book_id == book_id)):
+            return record
         raise NotFound(f"there is no book {book_id}", "`askbook ingest FOLDER` makes one; `askbook doctor` lists them.")
+
+    async def _load_books(self, query: Select[Any]) -> list[BookRecord]:
+        async with self.database.reading() as connection:
+            rows = (await connection.execute(query)).mappings().all()
+            return [await self._to_record(connection, row) for row in rows]
+
+    async def _to_record(self, connection: AsyncConnection, row: RowMapping) -> BookRecord:
+        """Every question asks for its book: what its lessons tell is read anew only when they changed."""
+        book_id, revision = row["book_id"], row["revision"]
+        known = self._folders.get(book_id)
+        if known is None or known[0] != revision:
+            by_module = select(lessons.c.module, func.count()).where(lessons.c.book_id == book_id)
+            counts = {row[0]: row[1] for row in await connection.execute(by_module.group_by(lessons.c.module))}
+            known = self._folders[book_id] = (revision, sum(counts.values()), tuple(sorted(counts)))
+        _, files, modules = known
+        facets = {name: tuple(values) for name, values in row["facets"].items()}
+        return BookRecord(**{**row, "facets": facets}, modules=modules, total_files=files)
 
     async def load_files(self, book_id: str) -> set[str]:
         """Every file that has a record or a chunk; the two agree unless something broke."""
@@ -431,11 +445,6 @@ async def _bump(connection: AsyncConnection, book_id: str) -> None:
 async def _insert(connection: AsyncConnection, table: Any, rows: list[dict[str, Any]]) -> None:
     if rows:
         await connection.execute(table.insert(), rows)
-
-
-async def _count_by_book(connection: AsyncConnection, query: Select[str, int]) -> dict[str, int]:
-    rows = await connection.execute(query.group_by(query.selected_columns[0]))
-    return {row[0]: row[1] for row in rows}
 
 
 def slices(values: Sequence[T], size: int = STATEMENT_VALUES) -> Iterator[Sequence[T]]:

@@ -161,12 +161,8 @@ class Threads:
     async def _load(self, connection: AsyncConnection, row: RowMapping) -> Thread:
         turns = row["turn_count"]
         live = await _load_messages(connection, row["thread_id"], turns, since=_first_live(turns))
-        query = select(messages.c.tool_calls).where(
-            messages.c.thread_id == row["thread_id"], messages.c.position < _first_live(turns)
-        )
-        earlier = (await connection.execute(query.order_by(messages.c.position))).scalars()
-        calls = [call for calls in earlier for call in calls]
-        history = (*map(_to_retrieval, calls), *(call for message in live for call in message.tool_calls))
+        earlier = await _load_earlier_calls(connection, row["thread_id"], _first_live(turns))
+        history = (*earlier, *(call for message in live for call in message.tool_calls))
         return replace(self._to_thread(row), messages=live, retrieval_history=history)
 
     def _to_thread(self, row: RowMapping) -> Thread:
@@ -328,6 +324,14 @@ async def _load_messages(
     query = select(messages).where(messages.c.thread_id == thread_id, messages.c.position >= since)
     rows = (await connection.execute(query.order_by(messages.c.position))).mappings()
     return tuple(_to_message(row, archived=row["position"] < _first_live(turns)) for row in rows)
+
+
+async def _load_earlier_calls(connection: AsyncConnection, thread_id: str, first_live: int) -> list[Retrieval]:
+    if not first_live:
+        return []
+    query = select(messages.c.tool_calls).where(messages.c.thread_id == thread_id, messages.c.position < first_live)
+    earlier = (await connection.execute(query.order_by(messages.c.position))).scalars()
+    return [_to_retrieval(call) for calls in earlier for call in calls]
 
 
 async def _save_topics(connection: AsyncConnection, thread: Thread) -> Thread:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import os
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 WINDOW_TOKENS = 256
 WINDOWS_MAX = 8
 BATCH_TOKENS = 512
+STEP_BACK = 10
+"""How nice an ingestion is to whoever waits for an answer."""
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
 Window = list[int]
@@ -80,13 +84,10 @@ class MiniLM:
 
     def __init__(self, weights: Weights | None = None, threads: int = 0) -> None:
         self._weights = weights or bundled_weights()
-        self._threads = threads
         check_present(EmbedderUnavailable, self._weights.model, self._weights.tokenizer)
-        self._lock = threading.Lock()
-        self._loaded: tuple[InferenceSession, Tokenizer] | None = None
-        # One lane each, so that a question never waits behind a batch of an ingestion.
-        self._passages = ThreadPoolExecutor(1, "embed-passages")
-        self._queries = ThreadPoolExecutor(1, "embed-query")
+        # A lane each, with a model each, so that a question never waits behind a batch of an ingestion.
+        self._passages = Lane(self._weights, threads, steps_back=True)
+        self._queries = Lane(self._weights, min(threads, 1) or 1)
 
     @property
     def name(self) -> str:
@@ -96,21 +97,37 @@ class MiniLM:
     def dimension(self) -> int:
         if self._weights.model_sha256 is not None:
             return 384
-        return int(_run(*self._load(), [[]]).shape[1])
+        return int(_run(*self._queries.load(), [[]]).shape[1])
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        return await asyncio.get_running_loop().run_in_executor(self._passages, self._embed, list(texts))
+        return await self._passages.embed(texts)
 
     async def embed_query(self, text: str) -> Vector:
-        vectors = await asyncio.get_running_loop().run_in_executor(self._queries, self._embed, [text])
-        return vectors[0]
+        return (await self._queries.embed([text]))[0]
 
     async def close(self) -> None:
-        self._passages.shutdown(wait=False, cancel_futures=True)
-        self._queries.shutdown(wait=False, cancel_futures=True)
+        self._passages.close()
+        self._queries.close()
+
+
+class Lane:
+    """The model, loaded when it is first asked, and a thread that runs it. What steps back leaves the cores to others."""
+
+    def __init__(self, weights: Weights, threads: int, steps_back: bool = False) -> None:
+        self._weights = weights
+        self._threads = threads
+        self._thread = ThreadPoolExecutor(1, "embed", initializer=_step_back if steps_back else None)
+        self._lock = threading.Lock()
+        self._loaded: tuple[InferenceSession, Tokenizer] | None = None
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._embed, list(texts))
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
         self._loaded = None
 
-    def _load(self) -> tuple[InferenceSession, Tokenizer]:
+    def load(self) -> tuple[InferenceSession, Tokenizer]:
         with self._lock:
             if self._loaded is None:
                 _check_hash(self._weights.model, self._weights.model_sha256)
@@ -120,7 +137,7 @@ class MiniLM:
             return self._loaded
 
     def _embed(self, texts: list[str]) -> list[Vector]:
-        session, tokenizer = self._load()
+        session, tokenizer = self.load()
         encodings = tokenizer.encode_batch([printable(text) for text in texts], add_special_tokens=False)
         windows = [(at, window) for at, encoding in enumerate(encodings) for window in split_windows(encoding.ids)]
         sums: list[Any] = [0.0] * len(texts)
@@ -128,6 +145,12 @@ class MiniLM:
             for (at, window), vector in zip(batch, _run(session, tokenizer, [w for _, w in batch]), strict=True):
                 sums[at] = sums[at] + vector * max(1, len(window))
         return [to_unit(vector) for vector in sums]
+
+
+def _step_back() -> None:
+    """Where the system knows priorities of threads. Those that the model starts for itself inherit it."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), STEP_BACK)
 
 
 def split_windows(ids: Sequence[int]) -> Iterator[Window]:

@@ -1,0 +1,59 @@
+"""`askbook demo`: from nothing to a cited answer, and on to the page where readers ask."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askbook.answer.ask import get_reply
+from askbook.api.schemas import AgentResponse
+from askbook.book.reader import read_book
+from askbook.cli.book import ingest_folder, progress_bars
+from askbook.cli.converse import take_turn
+from askbook.cli.render import out, print_json, show_finished
+from askbook.cli.running import run_async
+from askbook.cli.serve import Port, listen, run_server
+from askbook.domain import Filters, Question
+from askbook.settings import Settings, load_settings
+from askbook.wiring import open_askbook
+
+DEMO = "physical-ai-robotics"
+DEMO_QUESTION = "Why does a subscriber get nothing from a best-effort publisher?"
+OWN_QUESTION = "What is this book about?"
+
+
+def demo(
+    folder: Annotated[Path | None, typer.Argument(help="A folder of your own in place of the demo book.")] = None,
+    port: Port = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the answer, an AgentResponse, as JSON, and serve nothing.")
+    ] = False,
+) -> None:
+    """Ingest the bundled book on robotics (or a folder of your own), ask it, and serve the page where readers ask."""
+    settings = load_settings(askbook_port=port)
+    source = folder or Path(str(files("askbook") / "demo" / DEMO))
+    text = DEMO_QUESTION if folder is None else OWN_QUESTION
+    if as_json:
+        return run_async(_show(settings, source, text, as_json))
+    # Before the minute that a large book takes, not after it.
+    listener = listen(settings)
+    run_async(_show(settings, source, text, as_json))
+    out.print()
+    run_server(settings, listener)
+
+
+async def _show(settings: Settings, folder: Path, text: str, as_json: bool) -> None:
+    book = read_book(folder)
+    async with open_askbook(settings) as askbook:
+        with progress_bars() as watch:
+            job = await ingest_folder(askbook, folder, book, "incremental", watch)
+        if not as_json or job.status == "failed":
+            show_finished(job)
+        question = Question(text, Filters(book.book_id))
+        if as_json:
+            return print_json(AgentResponse.from_replied(await get_reply(askbook.ask(question))))
+        out.print(f'\naskbook ask "{question.text}"\n')
+        await take_turn(askbook, question)

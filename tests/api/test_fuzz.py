@@ -1,0 +1,108 @@
+"""B1: every route of the OpenAPI document is sent what fits its schema, what does not, and text that no database likes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from schemathesis import Case, GenerationMode
+from schemathesis.schemas import APIOperation
+
+from api.service import build_settings, ingest, serve
+from askbook.api.app import create_app
+from askbook.settings import Settings
+from askbook.wiring import open_store
+from databases import fresh_postgres
+from figures import Figure
+
+CASES, TORTURE = 1_200, 11_000
+"""Over all routes and both databases. A route that takes nothing has fewer, so that a thousand, and ten thousand, are left."""
+SLOWEST = 10.0
+POISON = (
+    "\x00",
+    "\ud800",
+    "a\udfffb\x00",
+    "\u202e\u2066\ufeff",
+    "💥" * 300,
+    "' OR 1=1 --",
+    "../../etc/passwd",
+    "%00%ff",
+)
+HOSTILE_TO = frozenset(("Traceback", "askbook.db", "site-packages"))
+
+DOCUMENT = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+OPERATIONS = {one.label: one for one in (found.ok() for found in DOCUMENT.get_all_operations()) if one is not None}
+
+
+@dataclass
+class Target:
+    url: str
+    key: str
+    statuses: Counter[int] = field(default_factory=Counter[int])
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def target(
+    request: pytest.FixtureRequest, robots_folder: Path, tmp_path_factory: pytest.TempPathFactory, figure: Figure
+) -> Iterator[Target]:
+    changes: dict[str, object] = {"askbook_embedder": "none", "askbook_rate_limit": 0}
+    if request.param == "postgresql":
+        changes["database_url"] = asyncio.run(fresh_postgres(request.getfixturevalue("postgres_url")))
+    made = build_settings(tmp_path_factory.mktemp("fuzzed"), **changes)
+    asyncio.run(ingest(made, robots_folder))
+    with serve(made) as service:
+        target = Target(service.url, asyncio.run(_make_key(made)))
+        yield target
+    figure(f"B1 on {request.param}: {target.statuses.total()} cases, by status {sorted(target.statuses.items())}")
+
+
+async def _make_key(made: Settings) -> str:
+    async with open_store(made) as store:
+        return (await store.keys.create("fuzz", role="admin"))[1]
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_nothing_breaks_it(label: str, target: Target, torture: bool) -> None:
+    operation = OPERATIONS[label]
+    each = (TORTURE if torture else CASES) // (2 * len(OPERATIONS)) + 1
+
+    @settings(max_examples=each, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(case=_cases(operation), poison=st.none() | st.sampled_from(POISON))
+    def send(case: Case, poison: str | None) -> None:
+        request = case.as_transport_kwargs(base_url=target.url, headers={"X-API-Key": target.key})
+        if poison is not None and "json" in request:
+            request["json"] = _poison(request["json"], poison)
+        reply = requests.request(**request, timeout=2 * SLOWEST)
+        target.statuses[reply.status_code] += 1
+        assert reply.status_code < 500, (request, reply.text)
+        assert reply.elapsed.total_seconds() < SLOWEST
+        assert not [word for word in HOSTILE_TO if word in reply.text]
+        if reply.status_code >= 400:
+            assert {"error", "message", "status_code", "request_id"} <= reply.json().keys()
+
+    send()
+
+
+def _cases(operation: APIOperation[Any, Any, Any]) -> SearchStrategy[Case]:
+    fitting = operation.as_strategy(GenerationMode.POSITIVE)
+    takes_something = operation.body or list(operation.iter_parameters())
+    return fitting | operation.as_strategy(GenerationMode.NEGATIVE) if takes_something else fitting
+
+
+def _poison(value: Any, poison: str) -> Any:
+    """Every text in it ends badly."""
+    if isinstance(value, str):
+        return value + poison
+    if isinstance(value, list):
+        return [_poison(one, poison) for one in value]
+    return {name: _poison(one, poison) for name, one in value.items()} if isinstance(value, dict) else value

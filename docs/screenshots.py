@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 import sys
 import tempfile
 import threading
@@ -15,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Page
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -28,22 +29,25 @@ from askbook.store.questions import Questions  # noqa: E402
 from askbook.store.threads import Threads  # noqa: E402
 from askbook.wiring import open_askbook  # noqa: E402
 from web.browsing import DESKTOP, PHONE, find_chromium, open_browser, open_page  # noqa: E402
+from web.chatting import ask, open_chat  # noqa: E402
 
 BOOK = "physical-ai-robotics"
-QUESTION = "What is the difference between a topic and a service?"
-UNKNOWN = "How much does a Jetson Orin cost?"
+QUESTION = "Why does a subscriber get nothing from a best-effort publisher?"
+UNKNOWN = "Which yeast do I need for sourdough bread?"
 ASKED = (
     QUESTION,
     "What is a URDF file?",
     "What is domain randomisation?",
     "How do I spawn a robot in Gazebo?",
     "What does the inflation layer of a costmap do?",
-    "Why does a subscriber get nothing from a best-effort publisher?",
+    "What is the difference between a topic and a service?",
     UNKNOWN,
+    "How much does a Jetson Orin cost?",
     "Which battery should I buy for the robot?",
     "Does ROS 2 run on Windows 11?",
 )
 DAYS, MOST_A_DAY = 30, 9
+FIRST_SOURCE = re.compile("^Source 1: ")
 
 SITE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Robot docs</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
@@ -94,29 +98,25 @@ async def _live_a_month(settings: Settings) -> None:
 async def _show_pages(browser: Browser, url: str) -> None:
     async with open_page(browser, url, size=DESKTOP) as watched:
         page = watched.page
-        await page.goto(url)
-        await page.get_by_role("textbox").first.fill(QUESTION)
-        await page.keyboard.press("Enter")
-        await page.get_by_role("button", name="Source 1").first.click()
-        await page.screenshot(path=HERE / "images" / "chat.png", animations="disabled")
+        await open_chat(page, url)
+        answer = await ask(page, QUESTION)
+        await answer.get_by_role("button", name=FIRST_SOURCE).first.click()
+        await page.locator("mark").first.wait_for()
+        await _save(page, "chat")
         await page.get_by_role("link", name="Read in the book").click()
         await page.locator(".lesson mark").first.wait_for()
-        await page.screenshot(path=HERE / "images" / "reader.png", animations="disabled")
-        await page.goto(url)
-        await page.get_by_role("textbox").first.fill(UNKNOWN)
-        await page.keyboard.press("Enter")
-        await page.get_by_text("The closest the book has").wait_for()
-        await page.screenshot(path=HERE / "images" / "refusal.png", animations="disabled")
+        await _save(page, "reader")
+        await open_chat(page, url)
+        await ask(page, UNKNOWN)
+        await _save(page, "refusal")
         await page.goto(f"{url}/admin")
         await page.get_by_text("What became of them").wait_for()
-        await page.screenshot(path=HERE / "images" / "admin.png", animations="disabled")
+        await page.wait_for_load_state("networkidle")
+        await _save(page, "admin")
     async with open_page(browser, url, size=PHONE) as watched:
-        page = watched.page
-        await page.goto(url)
-        await page.get_by_role("textbox").first.fill(QUESTION)
-        await page.keyboard.press("Enter")
-        await page.get_by_role("button", name="Source 1").first.wait_for()
-        await page.screenshot(path=HERE / "images" / "phone.png", animations="disabled")
+        await open_chat(watched.page, url)
+        await ask(watched.page, QUESTION)
+        await _save(watched.page, "phone")
 
 
 async def _show_widget(browser: Browser, site: str) -> None:
@@ -124,10 +124,15 @@ async def _show_widget(browser: Browser, site: str) -> None:
         page = watched.page
         await page.goto(site)
         await page.get_by_role("button", name="Ask the docs").click()
-        await page.get_by_role("textbox").fill(QUESTION)
-        await page.keyboard.press("Enter")
-        await page.get_by_role("button", name="Source 1").first.wait_for()
-        await page.screenshot(path=HERE / "images" / "widget.png", animations="disabled")
+        panel = page.get_by_role("dialog", name="Ask the docs")
+        await panel.get_by_label("Your question").fill(QUESTION)
+        await panel.get_by_label("Your question").press("Enter")
+        await panel.get_by_role("button", name=FIRST_SOURCE).first.wait_for()
+        await _save(page, "widget")
+
+
+async def _save(page: Page, name: str) -> None:
+    await page.screenshot(path=HERE / "images" / f"{name}.png", animations="disabled", caret="hide")
 
 
 async def _make_key(settings: Settings, origin: str) -> str:

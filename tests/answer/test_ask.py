@@ -234,6 +234,14 @@ class Failing:
     async def close(self) -> None: ...
 
 
+async def test_how_much_is_not_answered_without_an_amount(demo_home: Path) -> None:
+    """The book speaks of the Jetson, and never of its price."""
+    async with open_askbook(Settings.model_validate({"askbook_home": demo_home})) as askbook:
+        replied = await get_reply(askbook.ask(Question("How much does a Jetson Orin cost?", Filters(DEMO))))
+        assert isinstance(replied.reply, Refusal) and replied.reply.reason == "not_in_book"
+        assert replied.reply.nearest
+
+
 async def test_an_embedder_that_is_down_is_a_refusal_of_its_own(robots: Askbook) -> None:
     down = Failing()
     askbook = replace(robots, embedder=down, searcher=Searcher(robots.index, down, robots.ledger))

@@ -24,6 +24,7 @@ from askbook.answer.extract import compose, extract
 from askbook.answer.followups import Turn, is_bare, resolve_question, search_thread, to_cited
 from askbook.answer.forms import asks_structure
 from askbook.answer.guardrail import check_question
+from askbook.answer.kinds import lacks_amount
 from askbook.answer.personal import narrow, prefer, to_metadata
 from askbook.answer.selection import judge_selection, to_selection
 from askbook.answer.structure import answer_structure, cite_structure
@@ -273,7 +274,13 @@ class _Inquiry:
     async def _extract(self, confidence: Confidence, notices: tuple[str, ...]) -> Reply:
         rarities = await self.parts.searcher.weigh_words(self.searched, self.question.filters.book_id)
         excerpts = await extract(self.searched, self.passages, rarities, self.parts.embedder, self.said)
-        if not excerpts or _misses_the_words([one.text for one in excerpts], self.passages, rarities):
+        texts = [one.text for one in excerpts]
+        unsure = confidence.confidence_level == "low"
+        if (
+            not excerpts
+            or _misses_the_words(texts, self.passages, rarities)
+            or (unsure and lacks_amount(self.searched, texts))
+        ):
             nothing = _decline("No sentence of the nearest sections answers this: look into them.", "not_in_book")
             return replace(nothing, nearest=find_nearest(self.passages), confidence=confidence)
         draft = compose(excerpts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -217,6 +217,19 @@ _SAYS_WHAT = re.compile(r"\W*(?:an?|the|one|any|each|all|what|how|where|when)\b"
 _SET_OFF = re.compile(r"^(?:an? |the )?(?P<mark>\*{1,3}|__?)(?P<name>[^*_]+)(?P=mark)", re.IGNORECASE)
 PREDICATE_TERMS = 4
 """How near behind the verb the rest of a subject's name must follow."""
+
+
+_AMOUNT = re.compile(
+    r"\d|\b(?:no|none|zero|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|half|twice)\b",
+    re.IGNORECASE,
+)
+
+
+def lacks_amount(question: str, texts: Iterable[str]) -> bool:
+    """It asks how many or how much, and none of these says."""
+    return read_question(question).kind == "number" and not any(
+        _AMOUNT.search(_MARKUP.sub(" ", text)) for text in texts
+    )
 
 
 def rate_fit(asked: Asked, text: str, unit: UnitKind, block: BlockKind) -> float:

@@ -80,6 +80,7 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
         http=PromptRequests,
         ws="none",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         # Whom a proxy speaks for is not to be believed: a key says who asks.

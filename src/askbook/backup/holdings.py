@@ -21,12 +21,13 @@ from askbook import __version__
 from askbook.index.embedders.base import Vector
 from askbook.index.vectors.base import VectorIndex
 from askbook.store.database import HEAD, Database
-from askbook.store.schema import UtcDateTime, chunks, doomed_points, indexes, jobs, metadata
+from askbook.store.schema import UtcDateTime, chunks, indexes, jobs, metadata
 
 FORMAT = 1
 ROWS_AT_ONCE = 256
 VECTOR = "vector"
-CARRIED = tuple(table for table in metadata.sorted_tables if table not in (doomed_points, indexes))
+LEFT_BEHIND = {"doomed_points", "indexes", "shards"}
+CARRIED = tuple(table for table in metadata.sorted_tables if table.name not in LEFT_BEHIND)
 """In the order in which they can be filled."""
 
 Row = dict[str, Any]

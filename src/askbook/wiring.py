@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL
 from askbook.answer.agent import AgentConfig, BookAgent
 from askbook.answer.ask import Parts, ask
 from askbook.answer.calibration import Calibrations
-from askbook.backup.holdings import Engines
+from askbook.backup.holdings import Engines, load_dimension
 from askbook.book.chunker import CHUNKER_VERSION
 from askbook.domain import AnswerEvent, Question
 from askbook.errors import EmbedderUnavailable, IndexMismatch, InputError
@@ -99,8 +99,9 @@ async def open_engines(settings: Settings, dimension: int | None = None) -> Asyn
             stack.enter_context(own_folder(settings.askbook_home))
         store = await stack.enter_async_context(open_store(settings))
         collection = settings.qdrant_collection_name
-        stored = await store.ledger.load_dimension(collection)
-        index = await _connect(settings, stored if dimension is None else dimension)
+        if dimension is None:
+            dimension = await load_dimension(store.database, collection)
+        index = await _connect(settings, dimension)
         stack.push_async_callback(index.close)
         yield Engines(store.database, index, collection)
 

@@ -74,8 +74,7 @@ async def read_holdings(engines: Engines) -> AsyncIterator[Holdings]:
     """One snapshot of the database; the vectors are those of the points that are live in it."""
     async with engines.database.reading() as connection:
         rows = {table.name: await _count(connection, table) for table in CARRIED}
-        made_by = select(indexes.c.embedder, indexes.c.dimension).where(indexes.c.collection == engines.collection)
-        embedder, dimension = (await connection.execute(made_by)).first() or (None, 0)
+        embedder, dimension = await _load_origin(connection, engines.collection)
         now = datetime.now(UTC).isoformat()
         yield _Live(Header(FORMAT, HEAD, __version__, now, embedder, dimension, rows), connection, engines.index)
 
@@ -96,6 +95,19 @@ class _Live:
     async def _with_vectors(self, rows: list[Row]) -> list[Row]:
         vectors = await self.index.load_vectors([row["point_id"] for row in rows])
         return [_with_vector(row, vectors.get(row["point_id"])) for row in rows]
+
+
+async def load_dimension(database: Database, collection: str) -> int:
+    """Of the vectors in the index; 0 where none were made."""
+    async with database.reading() as connection:
+        return (await _load_origin(connection, collection))[1]
+
+
+async def _load_origin(connection: AsyncConnection, collection: str) -> tuple[str | None, int]:
+    """Which embedder made the vectors, and of how many dimensions."""
+    query = select(indexes.c.embedder, indexes.c.dimension).where(indexes.c.collection == collection)
+    embedder, dimension = (await connection.execute(query)).first() or (None, 0)
+    return embedder, dimension
 
 
 async def _count(connection: AsyncConnection, table: Table) -> int:

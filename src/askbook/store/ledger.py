@@ -345,11 +345,6 @@ class Ledger:
         async with self.database.reading() as connection:
             return await connection.scalar(select(indexes.c.embedder).where(indexes.c.collection == collection))
 
-    async def load_dimension(self, collection: str) -> int:
-        """Of the vectors in the index; 0 where none were made."""
-        async with self.database.reading() as connection:
-            return await connection.scalar(select(indexes.c.dimension).where(indexes.c.collection == collection)) or 0
-
     async def save_embedder(self, collection: str, embedder: str, dimension: int) -> None:
         values = {"embedder": embedder, "dimension": dimension}
         async with self.database.writing() as connection:

@@ -70,7 +70,7 @@ def measure_search(sizes: Sequence[int] = SIZES) -> list[Measured]:
 
 async def _measure(size: int) -> list[Measured]:
     embedder = MiniLM()
-    texts = list(_made_up_texts(size + QUESTIONS, np.random.default_rng(7)))
+    texts = list(made_up_texts(size + QUESTIONS, np.random.default_rng(7)))
     questions = [" ".join(text.split()[5:15]) for text in texts[size:]]
     near = await embedder.embed_passages(questions)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,12 +117,12 @@ async def _ask(
     return Measured(len(ledger.live), mode, filtered, p50, p95, statistics.median(embedding), cpu_ms, rss)
 
 
-def _made_up_texts(count: int, rng: np.random.Generator) -> Iterator[str]:
+def made_up_texts(count: int, rng: np.random.Generator, length: int = WORDS_PER_CHUNK) -> Iterator[str]:
     letters = np.array(list("abcdefghijklmnoprstuvw"))
     words = np.array(["".join(rng.choice(letters, size=rng.integers(3, 10))) for _ in range(VOCABULARY)])
     ranks = 1.0 / np.arange(1, VOCABULARY + 1)
     for start in range(0, count, 1_000):
-        drawn = rng.choice(words, size=(min(1_000, count - start), WORDS_PER_CHUNK), p=ranks / ranks.sum())
+        drawn = rng.choice(words, size=(min(1_000, count - start), length), p=ranks / ranks.sum())
         yield from (" ".join(row) for row in drawn)
 
 

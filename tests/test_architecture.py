@@ -21,11 +21,12 @@ MAY_SEE = {
     "store": WORDS,
     "answer": WORDS | {"index", "store"},
     "ingest": WORDS | {"book", "index", "store"},
-    "wiring": WORDS | {"settings", "lock", "book", "index", "store", "ingest", "answer"},
+    "backup": WORDS | {"index", "store"},
+    "wiring": WORDS | {"settings", "lock", "book", "index", "store", "ingest", "answer", "backup"},
     "python": WORDS | {"settings", "wiring", "answer", "book", "index"},
     "api": WORDS | {"settings", "wiring", "answer", "book", "index", "store", "ingest"},
     "evals": WORDS | {"settings", "wiring", "api", "answer", "book", "index", "store", "ingest"},
-    "cli": WORDS | {"settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest"},
+    "cli": WORDS | {"settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest", "backup"},
 }
 
 

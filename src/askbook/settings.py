@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from dotenv import dotenv_values
 from platformdirs import user_data_path
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
@@ -29,6 +30,8 @@ LogFormat = Literal["console", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Names = Annotated[tuple[str, ...], NoDecode]
 """Written with commas, not as JSON."""
+PLACE = ("askbook_home", "database_url", "qdrant_url", "qdrant_api_key")
+"""Where the data lies."""
 
 
 class Settings(BaseSettings):
@@ -196,8 +199,30 @@ class Settings(BaseSettings):
 
 def load_settings(**given: Any) -> Settings:
     """The settings in force here, or an InputError that names the one that is wrong. What is given and not None wins."""
+    return _load({name: value for name, value in given.items() if value is not None})
+
+
+def load_settings_of_home(home: Path) -> Settings:
+    """The settings in force here, with all data in that folder."""
+    return _load(dict.fromkeys(PLACE) | {"askbook_home": home})
+
+
+def load_settings_of_file(file: Path) -> Settings:
+    """The settings in force here, with those of a file over them. Where the data lies, the file alone says."""
     try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
+        named = {name.lower(): value for name, value in dotenv_values(file, interpolate=False).items() if value}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the settings in {file} cannot be read", "Write them as in .env: NAME=value.") from error
+    given = {name: value for name, value in named.items() if name in Settings.model_fields}
+    if not given.keys() & PLACE:
+        wanted = ", ".join(name.upper() for name in PLACE)
+        raise InputError(f"{file} does not say where the data shall lie", f"Set some of {wanted} in it.")
+    return _load({name: Settings.model_fields[name].default for name in PLACE} | given)
+
+
+def _load(given: dict[str, Any]) -> Settings:
+    try:
+        return Settings(**given)
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_url=False)[0]
         name = str(wrong["loc"][0]).upper()

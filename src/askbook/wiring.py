@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL
 from askbook.answer.agent import AgentConfig, BookAgent
 from askbook.answer.ask import Parts, ask
 from askbook.answer.calibration import Calibrations
+from askbook.backup.holdings import Engines, load_dimension
 from askbook.book.chunker import CHUNKER_VERSION
 from askbook.domain import AnswerEvent, Question
 from askbook.errors import EmbedderUnavailable, IndexMismatch, InputError
@@ -88,6 +89,34 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         yield Store(database, Ledger(database), Jobs(database), Threads(database), Keys(database), Questions(database))
     finally:
         await database.close()
+
+
+@contextlib.asynccontextmanager
+async def open_engines(settings: Settings, dimension: int | None = None) -> AsyncIterator[Engines]:
+    """Database and index alone, nothing to embed with. `dimension`: of the vectors to come; None: of those there are."""
+    async with contextlib.AsyncExitStack() as stack:
+        if settings.qdrant_url is None:
+            stack.enter_context(own_folder(settings.askbook_home))
+        store = await stack.enter_async_context(open_store(settings))
+        collection = settings.qdrant_collection_name
+        if dimension is None:
+            dimension = await load_dimension(store.database, collection)
+        index = await _connect(settings, dimension)
+        stack.push_async_callback(index.close)
+        yield Engines(store.database, index, collection)
+
+
+async def refuse_another_embedder(settings: Settings, made_by: str | None) -> None:
+    """Before vectors come to a place whose settings would have others made."""
+    embedder, _ = await build_embedder(settings)
+    if embedder is None:
+        return
+    await embedder.close()
+    if made_by not in (None, embedder.name):
+        raise IndexMismatch(
+            f"the vectors were made by the embedder {made_by}, and the settings name {embedder.name}",
+            "Set ASKBOOK_EMBEDDER and its model to the one that made them.",
+        )
 
 
 @contextlib.asynccontextmanager

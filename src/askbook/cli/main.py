@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from askbook import __version__
-from askbook.cli import book, care, converse, demo, find, gaps, judge, keys, mcp, measure, serve, threads
+from askbook.cli import backup, book, care, converse, demo, find, gaps, judge, keys, mcp, measure, serve, threads
 from askbook.cli.render import say_error
 from askbook.errors import AskbookError
 
@@ -39,6 +39,9 @@ app.add_typer(keys.app, name="keys", help="Make, list and revoke the keys that c
 app.command()(care.jobs)
 app.command()(care.verify)
 app.command()(care.doctor)
+app.command()(backup.backup)
+app.command()(backup.restore)
+app.command()(backup.move)
 app.command("eval")(measure.evaluate)
 
 

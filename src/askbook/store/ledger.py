@@ -78,7 +78,7 @@ class Ledger:
             for some in slices(point_ids):
                 query = select(chunks).where(chunks.c.book_id == book_id, chunks.c.point_id.in_(some))
                 for row in (await connection.execute(query)).mappings():
-                    found[row["point_id"]] = _to_chunk(row)
+                    found[row["point_id"]] = to_chunk(row)
             return found
 
     async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
@@ -208,7 +208,7 @@ class Ledger:
         )
         async with self.database.reading() as connection:
             return [
-                DraftChunk(row["point_id"], _to_chunk(row), row["embedded"])
+                DraftChunk(row["point_id"], to_chunk(row), row["embedded"])
                 for statement in statements
                 for row in (await connection.execute(statement)).mappings()
             ]
@@ -415,7 +415,7 @@ async def _load_chunks(connection: AsyncConnection, book_id: str, source_file: s
         .where(chunks.c.book_id == book_id, chunks.c.source_file == source_file)
         .order_by(chunks.c.chunk_index)
     )
-    return [_to_chunk(row) for row in (await connection.execute(query)).mappings()]
+    return [to_chunk(row) for row in (await connection.execute(query)).mappings()]
 
 
 async def _load_headings(connection: AsyncConnection, book_id: str) -> tuple[list[LessonRow], dict[str, list[str]]]:
@@ -491,7 +491,7 @@ def _chunk_row(draft: DraftChunk, now: datetime) -> dict[str, Any]:
     }
 
 
-def _to_chunk(row: RowMapping) -> Chunk:
+def to_chunk(row: RowMapping | dict[str, Any]) -> Chunk:
     details = dict(row["details"])
     details["pieces"] = tuple(Piece(*piece) for piece in details["pieces"])
     details["heading_path"] = tuple(details["heading_path"])

@@ -1,0 +1,116 @@
+"""What the image, the compose file and docs/deploy.md name is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+from typer.core import TyperGroup
+
+from askbook.cli.main import app
+from askbook.settings import setting_names
+
+ROOT = Path(__file__).parents[1]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+DEPLOY = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+OURS = {name: service for name, service in COMPOSE["services"].items() if service["image"] == "askbook"}
+
+
+def commands() -> dict[str, set[str]]:
+    """Each command with its options, `keys create` among them."""
+
+    def walk(group: TyperGroup, before: str = "") -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for name, command in group.commands.items():
+            found |= {f"{before}{name}": {option for one in command.params for option in one.opts}}
+            found |= walk(command, f"{name} ") if isinstance(command, TyperGroup) else {}
+        return found
+
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    return walk(root)
+
+
+def test_every_setting_in_the_compose_file_is_one() -> None:
+    assert {"askbook", "worker", "tables"} == OURS.keys()
+    for service in OURS.values():
+        assert service["environment"].keys() <= setting_names().keys()
+    assert set(re.findall(r"\b(ASKBOOK_[A-Z_]+)=", DOCKERFILE)) <= setting_names().keys()
+    named = set(re.findall(r"`(?:[^`]*\s)?([A-Z]+_[A-Z_]+)[=`]", DEPLOY)) - {"REPEATABLE_READ"}
+    assert named and named <= setting_names().keys() | {"POSTGRES_PASSWORD"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_command_in_the_compose_file_is_one(name: str) -> None:
+    [command] = OURS[name]["command"]
+    if command == "worker" and command not in commands():
+        pytest.skip("askbook worker is not there yet")
+    assert command in commands()
+
+
+def test_the_compose_file_holds_together() -> None:
+    services = COMPOSE["services"]
+    assert {"postgres", "redis", "qdrant"} <= services.keys()
+    for service in services.values():
+        assert service.get("depends_on", {}).keys() <= services.keys()
+    assert services["qdrant"]["environment"]["QDRANT__TELEMETRY_DISABLED"] == "true"
+    assert services["askbook"]["deploy"]["replicas"] == services["worker"]["deploy"]["replicas"] == 2
+    # Nothing but the API is reached from outside, and that over a proxy on this machine.
+    assert [name for name, service in services.items() if "ports" in service] == ["askbook"]
+    assert all(port.startswith("127.0.0.1:") for port in services["askbook"]["ports"])
+    text = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+    assert not re.search(r"(?i)(password|api_key): +[^$\s]", text), "secrets come from .env"
+
+
+def test_docker_takes_the_compose_file() -> None:
+    docker = shutil.which("docker")
+    if not docker or subprocess.run([docker, "compose", "version"], capture_output=True).returncode:
+        pytest.skip("docker compose is not installed here")
+    secrets = {"POSTGRES_PASSWORD": "x", "QDRANT_API_KEY": "x"}
+    checked = subprocess.run(
+        [docker, "compose", "--file", "compose.yaml", "config", "--quiet"],
+        cwd=ROOT,
+        env=os.environ | secrets,
+        capture_output=True,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_image_is_pinned_small_and_nobody_s() -> None:
+    stages = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert stages == ["python:3.11-slim"] * 2
+    assert "--require-hashes -r requirements.lock" in DOCKERFILE
+    assert re.search(r"^USER \d+$", DOCKERFILE, re.MULTILINE)
+    assert "/health" in DOCKERFILE.split("HEALTHCHECK")[1]
+    extras = re.search(r"'\.\[(.+)\]'", DOCKERFILE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert extras and set(extras[1].split(",")) == project["project"]["optional-dependencies"].keys()
+    allowed = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE):
+        assert all((ROOT / one).exists() and f"!{one}" in allowed for one in sources.split())
+
+
+def test_every_command_in_the_page_is_one() -> None:
+    known = commands()
+    lines = re.findall(
+        r"askbook ((?:[a-z]+)(?: [^\n`#]*)?)", "\n".join(re.findall(r"```bash\n(.+?)```", DEPLOY, re.DOTALL))
+    )
+    lines += re.findall(r"`askbook ([a-z][^`]*)`", DEPLOY)
+    assert len(lines) > 10
+    for line in lines:
+        words = line.split()
+        if words[0] in ("askbook", "worker"):
+            continue
+        name = " ".join(words[:2]) if words[0] == "keys" else words[0]
+        assert name in known, line
+        assert {word for word in words if word.startswith("--")} <= known[name], line

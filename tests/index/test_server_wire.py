@@ -58,7 +58,7 @@ def healthy(request: Received, exists: bool = True, indexed: list[str] | None = 
 
 
 async def open_index(server: StandIn, deadlines: Deadlines | None = None) -> ServerIndex:
-    return await ServerIndex.open(server.url, "qdrant-key", "lessons", DIMENSION, deadlines)
+    return await ServerIndex.open(server.url, "qdrant-key", "lessons", DIMENSION, deadlines=deadlines)
 
 
 async def test_a_new_collection_and_its_payload_indexes() -> None:

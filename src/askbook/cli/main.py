@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from askbook import __version__
-from askbook.cli import book, care, converse, demo, find, gaps, judge, keys, measure, serve, threads
+from askbook.cli import book, care, converse, demo, find, gaps, judge, keys, measure, serve, threads, worker
 from askbook.cli.render import say_error
 from askbook.errors import AskbookError
 
@@ -28,6 +28,7 @@ app.command()(book.ingest)
 app.command()(converse.ask)
 app.command()(converse.chat)
 app.command()(serve.serve)
+app.command()(worker.worker)
 app.command()(find.search)
 app.command()(judge.explain)
 app.command()(judge.calibrate)

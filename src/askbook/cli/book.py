@@ -100,6 +100,10 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
             done = await askbook.worker.run_job(unfinished.job_id, watch)
             err.print(f"Job {done.job_id} {done.status}{f': {done.error_message}' if done.error_message else ''}")
     done = await _see_through(askbook, job, watch)
+    if job.status == "running" and askbook.worker.shared and done.status == "completed":
+        # Others had planned it before this command came: the folder may have changed since.
+        job = await askbook.jobs.submit(book.book_id, str(folder.resolve()), "incremental")
+        done = await _see_through(askbook, job, watch)
     if done.status == "completed":
         await askbook.adopt_rebuilt()
     if done.chunks_deleted or mode != "incremental":

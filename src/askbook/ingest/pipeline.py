@@ -184,7 +184,8 @@ class Pipeline:
         try:
             await self.ledger.commit(book_id, changes, parcel.deleted, terms, along)
         except ShardLost:
-            # Its heir may have had the vectors of points that were just overwritten without one.
+            # Its heir may have forgotten these points already, or given them vectors that were just overwritten.
+            await self.ledger.doom_points(book_id, [draft.point_id for draft in drafts])
             bare = [draft.point_id for draft in drafts if draft.chunk.embed_hash not in known]
             await self.ledger.mark_embedded(bare, embedded=False)
             raise

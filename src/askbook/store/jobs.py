@@ -48,18 +48,20 @@ class Jobs:
         One job of a book at a time, the oldest first: one would forget the points that another is about to make live.
         """
         now = self.database.now()
-        older = jobs.alias()
+        other = jobs.alias()
+        mine = ["", self.collection]
+        comes_first = and_(other.c.job_id < jobs.c.job_id, other.c.collection.in_(mine))
+        runs_elsewhere = and_(other.c.collection.not_in(mine), other.c.heartbeat_at > now - silence)
         waits = exists().where(
-            older.c.book_id == jobs.c.book_id,
-            older.c.job_id < jobs.c.job_id,
-            older.c.status.in_(["queued", "running"]),
-            or_(older.c.collection.in_(["", self.collection]), older.c.heartbeat_at > now - silence),
+            other.c.book_id == jobs.c.book_id,
+            other.c.status.in_(["queued", "running"]),
+            or_(comes_first, runs_elsewhere),
         )
         taken = (
             update(jobs)
             .where(
                 jobs.c.job_id == job_id,
-                jobs.c.collection.in_(["", self.collection]),
+                jobs.c.collection.in_(mine),
                 ~waits,
                 or_(
                     jobs.c.status == "queued",

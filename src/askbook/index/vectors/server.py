@@ -309,7 +309,8 @@ class ServerIndex:
         raise AssertionError("an attempt returns or raises")
 
 
-def _worth_a_retry(error: Exception) -> bool:
+def _worth_a_retry(error: Exception) -> bool | float:
+    """A number: after so many seconds, as the server asked."""
     from httpx import TransportError
     from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
     from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
@@ -318,7 +319,7 @@ def _worth_a_retry(error: Exception) -> bool:
         return error.status_code is None or error.status_code == 429 or error.status_code >= 500
     if isinstance(error, ResponseHandlingException):
         return isinstance(error.source, TransportError)
-    return isinstance(error, ResourceExhaustedResponse)
+    return float(error.retry_after_s) if isinstance(error, ResourceExhaustedResponse) else False
 
 
 def _reason(error: Exception) -> str:

@@ -36,12 +36,10 @@ def qdrant_url() -> Iterator[str]:
 
 
 def test_it_says_what_it_needs(tmp_path: Path) -> None:
-    for more in ({}, {"QDRANT_URL": "http://127.0.0.1:1"}, {"DATABASE_URL": "postgresql://127.0.0.1:1/x"}):
-        done = subprocess.run(
-            [*ASKBOOK, "worker"], env=build_environment(tmp_path, **more), capture_output=True, text=True, timeout=60
-        )
-        assert (done.returncode, done.stdout) == (1, "")
-        assert "DATABASE_URL and QDRANT_URL" in " ".join(done.stderr.split())
+    environment = build_environment(tmp_path, QDRANT_URL="http://127.0.0.1:1")
+    done = subprocess.run([*ASKBOOK, "worker"], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "DATABASE_URL and QDRANT_URL" in " ".join(done.stderr.split())
 
 
 async def test_stopped_it_hands_back_what_it_had_begun_and_another_ends_it(

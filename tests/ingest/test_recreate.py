@@ -91,7 +91,7 @@ async def test_a_reader_sees_every_lesson_in_one_version_all_the_time(tmp_path: 
 
 async def test_recreate_leaves_nothing_that_does_not_belong(tmp_path: Path) -> None:
     folder = write_book(tmp_path / "book")
-    async with open_askbook(settings_for(tmp_path / "home")) as askbook:
+    async with open_askbook(settings_for(tmp_path / "home", askbook_embedder="none")) as askbook:
         await ingest(askbook, folder)
         clean = await dump_state(askbook, "book")
         await askbook.ledger.recount_terms("book", {1: 1})

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from world import State, dump_state, settings_for
+from world import State, dump_state, ingest, settings_for
 
 from askbook.domain import Job
 from askbook.ingest.verify import verify_book
@@ -96,15 +96,13 @@ def write_lessons(folder: Path, count: int) -> Path:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def done_alone(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> tuple[Path, State]:
-    """A folder, and what one worker makes of it."""
+async def done_alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, State]:
+    """A folder, and what one process makes of it, with everything inside it."""
     root = tmp_path_factory.mktemp("alone")
     folder = write_lessons(root / "book", 60)
-    with qdrant_process() as url:
-        fleet = await build_fleet(root, postgres_url, url, small=True)
-        job_id = await fleet.submit(folder)
-        fleet.work(())
-        return folder, (await fleet.inspect(job_id))[1]
+    async with open_askbook(settings_for(root / "home")) as askbook:
+        assert (await ingest(askbook, folder)).status == "completed"
+        return folder, await dump_state(askbook, "book")
 
 
 @pytest.mark.parametrize(

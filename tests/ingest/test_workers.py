@@ -55,13 +55,14 @@ class Fleet:
             return (await askbook.jobs.submit("book", str(folder), "incremental")).job_id
 
     async def inspect(self, job_id: int) -> tuple[Job, State]:
+        """The job, and all that is stored when it is done; folder, ledger and index agree."""
         async with open_askbook(self.settings) as askbook:
             verdict = await verify_book("book", askbook.ledger, askbook.index, embeds=True)
             assert verdict.differences == ()
             return await askbook.jobs.load(job_id), await dump_state(askbook, "book")
 
     def work(self, *fates: tuple[str, ...]) -> list[dict[str, Any]]:
-        """A worker for each fate, all told to begin at once; what those say that came to their end."""
+        """A worker for each fate, all told to begin at once; what those say that came to their end undisturbed."""
         script = str(HERE / "worker_process.py")
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         commands = [[sys.executable, script, "2", *fate] for fate in fates]
@@ -71,9 +72,11 @@ class Fleet:
         for worker in workers:
             worker.stdin.write("go\n")
             worker.stdin.flush()
-        said = [worker.communicate(timeout=3600)[0] for worker in workers]
-        assert [worker.returncode for worker in workers] == [-signal.SIGKILL if fate else 0 for fate in fates]
-        return [json.loads(line) for line, fate in zip(said, fates, strict=True) if not fate]
+        said = [worker.communicate(timeout=3600)[0] for worker, fate in zip(workers, fates, strict=True) if not fate]
+        for worker, fate in zip(workers, fates, strict=True):
+            worker.send_signal(signal.SIGCONT)
+            assert worker.wait(60) == (-signal.SIGKILL if "SIGKILL" in fate else 0)
+        return [json.loads(line) for line in said]
 
 
 async def build_fleet(tmp_path: Path, postgres_url: str, qdrant_url: str, small: bool) -> Fleet:
@@ -121,7 +124,7 @@ async def test_three_workers_of_which_one_is_killed_do_what_one_alone_does(
     with qdrant_process() as url:
         fleet = await build_fleet(tmp_path, postgres_url, url, small=True)
         job_id = await fleet.submit(folder)
-        living = fleet.work((), (), (point, "2"))
+        living = fleet.work((), (), (point, "2", "SIGKILL"))
         job, state = await fleet.inspect(job_id)
     assert (job.status, job.files_processed, job.files_total) == ("completed", 60, 60)
     assert job.chunks_created == job.chunks_embedded == job.chunks_to_embed == len(state.chunks) == 60
@@ -130,6 +133,24 @@ async def test_three_workers_of_which_one_is_killed_do_what_one_alone_does(
     assert all(worker["committed"] for worker in living)
     assert sum(worker["finished"] for worker in living) == 1
     assert sum(worker["texts"] for worker in living) <= 60
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("point", ["points half written", "points written", "embedded"])
+async def test_a_worker_that_slept_while_others_did_its_work_does_no_harm(
+    point: str, done_alone: tuple[Path, State], tmp_path: Path, postgres_url: str
+) -> None:
+    folder, clean = done_alone
+    with qdrant_process() as url:
+        fleet = await build_fleet(tmp_path, postgres_url, url, small=True)
+        await fleet.submit(folder)
+        fleet.work((), (), (point, "2", "SIGSTOP"))
+        # What it wrote when it woke is known, and the next job mends it.
+        job_id = await fleet.submit(folder)
+        fleet.work(())
+        job, state = await fleet.inspect(job_id)
+    assert (job.status, job.files_skipped) == ("completed", 60)
+    assert state.differs_from(clean) == []
 
 
 @pytest.mark.torture
@@ -142,7 +163,7 @@ async def test_a_thousand_files_of_mdn(tmp_path: Path, postgres_url: str) -> Non
             archive.extract(page, folder, filter="data")
     seconds: dict[str, float] = {}
     states: list[State] = []
-    for name, fates in {"one": [()], "three": [(), (), ()], "killed": [(), (), ("embedded", "5")]}.items():
+    for name, fates in {"one": [()], "three": [(), (), ()], "killed": [(), (), ("embedded", "5", "SIGKILL")]}.items():
         with qdrant_process() as url:
             fleet = await build_fleet(tmp_path, postgres_url, url, small=False)
             job_id = await fleet.submit(folder)

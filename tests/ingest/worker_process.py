@@ -1,6 +1,6 @@
 """Run as a process: a worker that takes part in every job until one is done, as `askbook worker` does but faster.
 
-worker_process.py SILENCE_SECONDS [STEP NTH]: with a step it kills itself there.
+worker_process.py SILENCE_SECONDS [STEP NTH SIGNAL]: at the step it sends itself SIGKILL or SIGSTOP.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from askbook.settings import load_settings
 from askbook.wiring import open_askbook
 
 
-async def main(silence: float, deadly: str, nth: int) -> None:
+async def main(silence: str, deadly: str = "", nth: str = "0", fate: str = "SIGKILL") -> None:
     async with open_askbook(load_settings()) as askbook:
         worker = askbook.worker
-        worker.silence = timedelta(seconds=silence)
+        worker.silence = timedelta(seconds=float(silence))
         if "SMALL_SHARDS" in os.environ:
             worker.sizes = Sizes(commit=4, embed=2, write=2)
         if askbook.embedder is not None:
@@ -32,8 +32,8 @@ async def main(silence: float, deadly: str, nth: int) -> None:
 
         def watch(_job: Job, step: Step, _tally: Tally) -> None:
             steps.append(step)
-            if step == deadly and steps.count(step) == nth:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if step == deadly and steps.count(step) == int(nth):
+                os.kill(os.getpid(), signal.Signals[fate])
 
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
@@ -49,5 +49,4 @@ async def main(silence: float, deadly: str, nth: int) -> None:
 
 
 if __name__ == "__main__":
-    silence, deadly, nth = [*sys.argv[1:], "", "0"][:3] if len(sys.argv) == 2 else sys.argv[1:]
-    asyncio.run(main(float(silence), deadly, int(nth)))
+    asyncio.run(main(*sys.argv[1:]))

@@ -40,8 +40,14 @@ async def take(shards: Shards, job_id: int, owner: str, silence: timedelta = LON
 
 
 async def settle(shards: Shards, shard: Shard, owner: str, then: ShardStep) -> dict[str, int]:
-    async with shards.database.writing() as connection:
-        return await shards.settle(connection, shard, owner, then, {"files_processed": 1})
+    told: dict[str, int] = {}
+    counts = {"files_processed": 1}
+    async with (
+        shards.database.writing() as connection,
+        shards.settle(connection, shard, owner, then, counts, told.update),
+    ):
+        pass
+    return told
 
 
 async def test_many_who_take_at_once_take_different_ones(jobs: Jobs, shards: Shards) -> None:
@@ -86,6 +92,16 @@ async def test_a_silent_workers_shard_is_taken_over_and_its_work_no_longer_count
     await shards.complete(last, "heir")
     with pytest.raises(ShardLost):
         await shards.complete(last, "sleeper")
+
+
+async def test_while_a_step_ends_nobody_can_take_it_over(jobs: Jobs, shards: Shards) -> None:
+    job_id = await plan(jobs, shards, count=1)
+    shard = await take(shards, job_id, "me")
+    async with shards.database.writing() as connection, shards.settle(connection, shard, "me", "done", {}):
+        heir = asyncio.create_task(shards.take(job_id, "heir", AT_ONCE, embeds=True))
+        await asyncio.sleep(0.3)
+    taken = await heir
+    assert taken is None or taken.step == "finish"
 
 
 async def test_who_has_no_embedder_leaves_that_step_to_others(jobs: Jobs, shards: Shards) -> None:

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
-
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
@@ -27,7 +26,7 @@ from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
 from askbook.index.vectors.base import Point, VectorIndex
 from askbook.ingest.plan import Parcel, Plan, PlannedChange, pack, plan_changes, unpack
 from askbook.ingest.verify import mend_index
-from askbook.store.ledger import Along, DraftChunk, Ledger, LessonChange, slices
+from askbook.store.ledger import DraftChunk, Ledger, LessonChange, slices
 from askbook.store.shards import Shard, ShardLost, Shards, ShardStep
 
 Step = Literal[
@@ -100,7 +99,7 @@ class Pipeline:
         await self.shards.clear(self.job.job_id)
         await self.announce("reading", self.tally)
         plan = await self._plan()
-        shards = [*self._cut(plan)]
+        shards = await asyncio.to_thread(lambda: [*self._cut(plan)])
         if self.embedder is not None:
             shards += await self._cut_unembedded({file for shard in shards for file in shard.files})
         last = Shard(self.job.job_id, len(shards), "finish", ())
@@ -179,10 +178,13 @@ class Pipeline:
             "chunks_deleted": len(old_ids - new_ids),
             "chunks_to_embed": sum(not draft.embedded for draft in drafts) if shard.files else 0,
         }
-        along = self._settling(shard, "embed" if shard.files else "done", counts)
+        then: ShardStep = "embed" if shard.files else "done"
+        settled = partial(
+            self.shards.settle, shard=shard, owner=self.owner, then=then, counts=counts, tell=self.tally.update
+        )
         terms = await asyncio.to_thread(_term_changes, drafts, before)
         try:
-            await self.ledger.commit(book_id, changes, parcel.deleted, terms, along)
+            await self.ledger.commit(book_id, changes, parcel.deleted, terms, settled)
         except ShardLost:
             # Its heir may have forgotten these points already, or given them vectors that were just overwritten.
             await self.ledger.doom_points(book_id, [draft.point_id for draft in drafts])
@@ -222,18 +224,6 @@ class Pipeline:
         await self.index.flush()
         await self.announce("points written", self.tally)
 
-    def _settling(self, shard: Shard, then: ShardStep, counts: Mapping[str, int]) -> Along:
-        async def settle(connection: AsyncConnection) -> None:
-            self.tally.update(await self.shards.settle(connection, shard, self.owner, then, counts))
-
-        return settle
-
-    def _counting(self, counts: Mapping[str, int]) -> Along:
-        async def count(connection: AsyncConnection) -> None:
-            self.tally.update(await self.shards.count(connection, self.job.job_id, counts))
-
-        return count
-
     async def _known_vectors(self, book_id: str, chunks: Iterable[Chunk]) -> dict[str, Vector]:
         """Vectors of texts that some live chunk of the book has been embedded for, by their hash."""
         point_of = await self.ledger.find_embedded(book_id, sorted({chunk.embed_hash for chunk in chunks}))
@@ -250,7 +240,8 @@ class Pipeline:
             await self.index.save_vectors({item.point_id: vectors[item.embed_hash] for item in waiting})
             await self.index.flush()
             await self.announce("vectors written", self.tally)
-            counted = self._counting({"chunks_embedded": len(waiting)})
+            counts = {"chunks_embedded": len(waiting)}
+            counted = partial(self.shards.count, job_id=self.job.job_id, counts=counts, tell=self.tally.update)
             await self.ledger.mark_embedded([item.point_id for item in waiting], along=counted)
             await self.announce("vectors committed", self.tally)
         await self.shards.end_step(shard, self.owner, "done")

@@ -8,7 +8,8 @@ in its place. So whatever a killed process left in the index is known here, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -23,8 +24,8 @@ from askbook.store.outline import LessonRow, build_outline
 from askbook.store.schema import books, calibrations, chunks, doomed_points, indexes, lessons, terms
 
 T = TypeVar("T")
-Along = Callable[[AsyncConnection], Awaitable[None]]
-"""What is written in the same transaction; raising, it undoes all of it."""
+Along = Callable[[AsyncConnection], contextlib.AbstractAsyncContextManager[object]]
+"""What is checked and written in the same transaction, before and after the rest; raising, it undoes all of it."""
 
 # How many values one statement names at the most; SQLite takes 32,766, PostgreSQL 32,767.
 STATEMENT_VALUES = 900
@@ -237,13 +238,13 @@ class Ledger:
         changes: Sequence[LessonChange],
         removed_files: Sequence[str],
         term_changes: Mapping[int, int],
-        along: Along | None = None,
+        along: Along = contextlib.nullcontext,
     ) -> None:
         """Make the changed lessons live and the removed ones gone, all at once."""
         now = datetime.now(UTC)
         gone = sorted({*removed_files, *(file for change in changes for file in change.replaces)})
         drafts = [draft for change in changes for draft in change.drafts]
-        async with self.database.writing() as connection:
+        async with self.database.writing() as connection, along(connection):
             await self._remove_files(connection, book_id, gone)
             await _insert(connection, lessons, [_lesson_row(change, now) for change in changes])
             await _insert(connection, chunks, [_chunk_row(draft, now) for draft in drafts])
@@ -251,8 +252,6 @@ class Ledger:
                 await connection.execute(delete(doomed_points).where(doomed_points.c.point_id.in_(some)))
             await self._count_terms(connection, book_id, term_changes)
             await _bump(connection, book_id)
-            if along is not None:
-                await along(connection)
 
     async def forget_book(self, book_id: str) -> None:
         """Everything of a book but its name; its points are doomed."""
@@ -322,12 +321,12 @@ class Ledger:
             grouped = query.group_by(chunks.c.source_file).order_by(chunks.c.source_file)
             return {row[0]: row[1] for row in await connection.execute(grouped)}
 
-    async def mark_embedded(self, point_ids: Sequence[str], embedded: bool = True, along: Along | None = None) -> None:
-        async with self.database.writing() as connection:
+    async def mark_embedded(
+        self, point_ids: Sequence[str], embedded: bool = True, along: Along = contextlib.nullcontext
+    ) -> None:
+        async with self.database.writing() as connection, along(connection):
             for some in slices(point_ids):
                 await connection.execute(update(chunks).where(chunks.c.point_id.in_(some)).values(embedded=embedded))
-            if along is not None:
-                await along(connection)
 
     # --- what is to be forgotten ------------------------------------------------------------------
 

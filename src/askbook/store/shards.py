@@ -6,7 +6,8 @@ work count, and only while the shard is still its own: so what is done is done o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -99,25 +100,43 @@ class Shards:
             await self._update_job(connection, job_id, phase=phase, heartbeat_at=self.database.now())
             return shard
 
+    @contextlib.asynccontextmanager
     async def settle(
-        self, connection: AsyncConnection, shard: Shard, owner: str, then: ShardStep, counts: Mapping[str, int]
-    ) -> dict[str, int]:
-        """The step is done, in the transaction that made it count; the shard is free for the next. How far the job is."""
-        values = {"step": then, "owner": None, "content": None}
-        done = update(shards).where(_is(shard), shards.c.step == shard.step, shards.c.owner == owner).values(values)
-        _check_mine((await connection.execute(done)).rowcount)
-        return await self.count(connection, shard.job_id, counts)
+        self,
+        connection: AsyncConnection,
+        shard: Shard,
+        owner: str,
+        then: ShardStep,
+        counts: Mapping[str, int],
+        tell: Callable[[Mapping[str, int]], None] = lambda _: None,
+    ) -> AsyncIterator[None]:
+        """The step ends with the transaction, if the shard is still the owner's as it begins; then it is free for the next."""
+        mine = select(shards.c.number).where(_is(shard), shards.c.step == shard.step, shards.c.owner == owner)
+        _check_mine(len((await connection.execute(mine.with_for_update())).all()))
+        yield
+        done = {"step": then, "owner": None, "content": None}
+        await connection.execute(update(shards).where(_is(shard)).values(done))
+        async with self.count(connection, shard.job_id, counts, tell):
+            pass
 
-    async def end_step(self, shard: Shard, owner: str, then: ShardStep) -> None:
-        async with self.database.writing() as connection:
-            await self.settle(connection, shard, owner, then, {})
-
-    async def count(self, connection: AsyncConnection, job_id: int, counts: Mapping[str, int]) -> dict[str, int]:
-        """Add to what the job's row tells, whoever else does."""
+    @contextlib.asynccontextmanager
+    async def count(
+        self,
+        connection: AsyncConnection,
+        job_id: int,
+        counts: Mapping[str, int],
+        tell: Callable[[Mapping[str, int]], None] = lambda _: None,
+    ) -> AsyncIterator[None]:
+        """Add to what the job's row tells, whoever else does, as the transaction ends; `tell` hears how far it is then."""
+        yield
         added = {name: jobs.c[name] + by for name, by in counts.items()}
         changed = update(jobs).where(jobs.c.job_id == job_id).values(heartbeat_at=self.database.now(), **added)
         row = (await connection.execute(changed.returning(*(jobs.c[name] for name in COUNTS)))).mappings().one()
-        return dict(row)
+        tell({**row})
+
+    async def end_step(self, shard: Shard, owner: str, then: ShardStep) -> None:
+        async with self.database.writing() as connection, self.settle(connection, shard, owner, then, {}):
+            pass
 
     async def complete(self, shard: Shard, owner: str) -> None:
         """The last shard is done, and with it the job."""

@@ -97,6 +97,7 @@ class Askbook:
         if self.rebuilt is not None and self.embedder is not None:
             name, embedder = self.settings.qdrant_collection_name, self.embedder
             await self.ledger.save_embedder(name, embedder.name, embedder.dimension, self.rebuilt.stored_in)
+            await self.jobs.inherit(self.rebuilt.replaces)
             old = await _connect(self.settings, self.rebuilt.replaces, dimension=0)
             await old.drop()
 

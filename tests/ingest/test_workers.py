@@ -155,6 +155,7 @@ async def test_a_worker_that_slept_while_others_did_its_work_does_no_harm(
 
 @pytest.mark.torture
 @pytest.mark.skipif(not MDN.is_file(), reason="the corpora are not here: they lie in ../shared, beside the repository")
+@pytest.mark.timeout(7200)
 async def test_a_thousand_files_of_mdn(tmp_path: Path, postgres_url: str) -> None:
     folder = tmp_path / "book"
     with tarfile.open(MDN) as archive:

@@ -95,7 +95,9 @@ async def test_a_job_for_another_collection_is_left_to_those_who_fill_it(jobs: J
     assert not await old.claim(earlier.job_id, "old") and not await old.claim(later.job_id, "old")
     assert [job.job_id for job in await new.load_open()] == [rebuild.job_id]
     await finish(new, rebuild.job_id)
-    assert await old.claim(earlier.job_id, "old")
+    await new.inherit("askbook")
+    assert [job.job_id for job in await new.load_open()] == [earlier.job_id, later.job_id]
+    assert await new.claim(earlier.job_id, "me") and await old.load_open() == []
 
 
 async def test_a_failed_job_says_why(jobs: Jobs) -> None:

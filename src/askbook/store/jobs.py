@@ -98,6 +98,12 @@ class Jobs:
         """As if nobody had taken it: the next worker goes on with it."""
         await self._update(job_id, status="queued", phase="queued", owner=None, started_at=None, heartbeat_at=None)
 
+    async def inherit(self, collection: str) -> None:
+        """What was still to be done for a collection that is replaced is to be done for this one."""
+        theirs = update(jobs).where(OPEN_JOB, jobs.c.collection == collection)
+        async with self.database.writing() as connection:
+            await connection.execute(theirs.values(collection=self.collection))
+
     async def load(self, job_id: int, scope: Scope | None = None) -> Job:
         """A job of a book outside of the scope is not there."""
         async with self.database.reading() as connection:

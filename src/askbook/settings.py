@@ -21,6 +21,7 @@ from pydantic_settings import (
 from askbook.errors import InputError
 
 EmbedderChoice = Literal["local", "openai", "cohere", "none"]
+QuantizationChoice = Literal["none", "scalar"]
 RerankerChoice = Literal["none", "cohere", "local"]
 ConfidenceChoice = Literal["calibrated", "raw"]
 AnswererChoice = Literal["auto", "extractive", "model"]
@@ -50,6 +51,22 @@ class Settings(BaseSettings):
     qdrant_api_key: SecretStr | None = Field(default=None, description="Key of the Qdrant server.")
     qdrant_collection_name: str = Field(
         default="askbook", description="Collection that holds the chunks.", pattern=r"^[A-Za-z0-9_-]{1,64}$"
+    )
+    qdrant_shards: int = Field(
+        default=1,
+        description="Into how many shards a new collection is cut; one for each node at least.",
+        ge=1,
+        le=1024,
+    )
+    qdrant_replicas: int = Field(
+        default=1, description="On how many nodes each shard of a new collection lies.", ge=1, le=64
+    )
+    qdrant_on_disk: bool = Field(
+        default=False, description="Whether the vectors of a new collection are read from disk, not kept in memory."
+    )
+    qdrant_quantization: QuantizationChoice = Field(
+        default="none",
+        description="Whether a new collection is searched by smaller vectors first: none, or scalar (a quarter of the memory).",
     )
     askbook_embedder: EmbedderChoice = Field(
         default="local",
@@ -155,6 +172,10 @@ class Settings(BaseSettings):
     )
     askbook_log_level: LogLevel = Field(
         default="info", description="What the server logs: debug, info, warning, error."
+    )
+    askbook_worker: bool = Field(
+        default=True,
+        description="Whether the server ingests as well; 0 leaves that to askbook worker on this and other machines.",
     )
     askbook_webhook_secret: SecretStr | None = Field(
         default=None, description="Secret that GitHub signs its webhooks with. Without one they are refused."

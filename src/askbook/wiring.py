@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +23,7 @@ from askbook.index.embedders.base import Embedder
 from askbook.index.rerankers.base import Reranker
 from askbook.index.search import Deadlines, Searcher
 from askbook.index.vectors.base import VectorIndex
+from askbook.ingest.pipeline import SIZES, Sizes
 from askbook.ingest.worker import Worker
 from askbook.lock import own_folder
 from askbook.settings import Settings
@@ -30,6 +32,7 @@ from askbook.store.jobs import SILENCE, Jobs
 from askbook.store.keys import Keys
 from askbook.store.ledger import Ledger
 from askbook.store.questions import Questions
+from askbook.store.shards import Shards
 from askbook.store.threads import Threads
 
 
@@ -43,6 +46,14 @@ class Store:
     threads: Threads
     keys: Keys
     questions: Questions
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """An index that a new embedder fills while readers go on with the old one."""
+
+    stored_in: str
+    replaces: str
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,7 @@ class Askbook:
     agent: BookAgent | None
     worker: Worker
     notices: tuple[str, ...]
+    rebuilt: Rebuilt | None = None
 
     def ask(self, question: Question) -> AsyncGenerator[AnswerEvent]:
         """What a reader gets, event by event; `answer.ask.get_reply` waits for the last."""
@@ -80,6 +92,15 @@ class Askbook:
             self.settings.askbook_answer_seconds,
         )
         return ask(parts, question)
+
+    async def adopt_rebuilt(self) -> None:
+        """Where another embedder's index was filled beside the old one: from now on it is the index, and the old one goes."""
+        if self.rebuilt is not None and self.embedder is not None:
+            name, embedder = self.settings.qdrant_collection_name, self.embedder
+            await self.ledger.save_embedder(name, embedder.name, embedder.dimension, self.rebuilt.stored_in)
+            await self.jobs.inherit(self.rebuilt.replaces)
+            old = await _connect(self.settings, self.rebuilt.replaces, dimension=0)
+            await old.drop()
 
 
 @contextlib.asynccontextmanager
@@ -101,9 +122,10 @@ async def open_engines(settings: Settings, dimension: int | None = None) -> Asyn
         collection = settings.qdrant_collection_name
         if dimension is None:
             dimension = await load_dimension(store.database, collection)
-        index = await _connect(settings, dimension)
+        _, stored_in = await store.ledger.load_embedder(collection)
+        index = await _connect(settings, stored_in, dimension)
         stack.push_async_callback(index.close)
-        yield Engines(store.database, index, collection)
+        yield Engines(store.database, index, collection, stored_in)
 
 
 async def refuse_another_embedder(settings: Settings, made_by: str | None) -> None:
@@ -121,7 +143,7 @@ async def refuse_another_embedder(settings: Settings, made_by: str | None) -> No
 
 @contextlib.asynccontextmanager
 async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterator[Askbook]:
-    """`rebuild`: an index that another embedder made may be emptied and made anew."""
+    """`rebuild`: where another embedder made the index, a new one is opened beside it; `adopt_rebuilt` puts it in its place."""
     async with contextlib.AsyncExitStack() as stack:
         alone = settings.qdrant_url is None
         if alone:
@@ -133,15 +155,20 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
         reranker = build_reranker(settings)
         if reranker is not None:
             stack.push_async_callback(reranker.close)
-        index = await _open_index(settings, store.ledger, embedder, rebuild)
+        stored_in, rebuilt = await _find_index(settings, store.ledger, embedder, rebuild)
+        index = await _connect(settings, stored_in, embedder.dimension if embedder else 0)
         stack.push_async_callback(index.close)
+        if embedder is not None and rebuilt is None:
+            name = settings.qdrant_collection_name
+            await store.ledger.save_embedder(name, embedder.name, embedder.dimension, stored_in)
         agent = build_agent(settings)
         if agent is not None:
             stack.push_async_callback(agent.close)
+        jobs = Jobs(store.database, stored_in)
         yield Askbook(
             settings=settings,
             ledger=store.ledger,
-            jobs=store.jobs,
+            jobs=jobs,
             threads=store.threads,
             keys=store.keys,
             questions=store.questions,
@@ -168,13 +195,17 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
             ),
             # Whoever owns both engines alone knows that a job marked as running has lost its process.
             worker=Worker(
-                store.jobs,
+                jobs,
+                Shards(store.database),
                 store.ledger,
                 index,
                 embedder,
                 timedelta(0) if alone and settings.database_url is None else SILENCE,
+                shared=are_shared(settings),
+                sizes=Sizes(commit=64) if are_shared(settings) else SIZES,
             ),
             notices=notices,
+            rebuilt=rebuilt,
         )
 
 
@@ -246,50 +277,49 @@ def build_agent(settings: Settings) -> BookAgent | None:
     )
 
 
-async def _open_index(settings: Settings, ledger: Ledger, embedder: Embedder | None, rebuild: bool) -> VectorIndex:
-    if embedder is None:
-        return await _connect(settings, dimension=0)
-    collection = settings.qdrant_collection_name
-    made_by = await ledger.load_embedder(collection)
-    if made_by is not None and made_by != embedder.name:
-        if not rebuild:
-            raise IndexMismatch(
-                f"the index was made by the embedder {made_by}, and the settings name {embedder.name}",
-                "Set ASKBOOK_EMBEDDER back, or embed the book anew: askbook ingest FOLDER --mode recreate.",
-            )
-        # Before the old index goes, the new embedder shows that it works.
-        await embedder.embed_query("Does this work?")
-        await _empty_index(settings, ledger)
-    index = await _connect(settings, embedder.dimension)
-    await ledger.save_embedder(collection, embedder.name, embedder.dimension)
-    return index
-
-
-async def _empty_index(settings: Settings, ledger: Ledger) -> None:
+async def _find_index(
+    settings: Settings, ledger: Ledger, embedder: Embedder | None, rebuild: bool
+) -> tuple[str, Rebuilt | None]:
+    """The collection to open, and whether it is one that replaces another."""
+    made_by, stored_in = await ledger.load_embedder(settings.qdrant_collection_name)
+    if embedder is None or made_by in (None, embedder.name):
+        return stored_in, None
+    if not rebuild:
+        raise IndexMismatch(
+            f"the index was made by the embedder {made_by}, and the settings name {embedder.name}",
+            "Set ASKBOOK_EMBEDDER back, or embed the book anew: askbook ingest FOLDER --mode recreate.",
+        )
     books = await ledger.load_books()
     if len(books) > 1:
         raise IndexMismatch(
             f"{len(books)} books are in this index, and all would have to be embedded anew",
-            "Use another ASKBOOK_HOME or QDRANT_COLLECTION_NAME for the new embedder.",
+            "Use another ASKBOOK_HOME, or another database and QDRANT_COLLECTION_NAME, for the new embedder.",
         )
-    index = await _connect(settings, dimension=0)
-    try:
-        for book in books:
-            await ledger.forget_book(book.book_id)
-        await index.drop()
-    finally:
-        await index.close()
+    # Before anything is made, the new embedder shows that it works.
+    await embedder.embed_query("Does this work?")
+    name = f"{settings.qdrant_collection_name}.{hashlib.sha256(embedder.name.encode()).hexdigest()[:8]}"
+    return name, Rebuilt(name, stored_in)
 
 
-async def _connect(settings: Settings, dimension: int) -> VectorIndex:
+async def _connect(settings: Settings, stored_in: str, dimension: int) -> VectorIndex:
     if settings.qdrant_url is None:
         from askbook.index.vectors.edge import EdgeIndex
 
-        return await EdgeIndex.open(vectors_folder(settings), dimension)
-    from askbook.index.vectors.server import ServerIndex
+        return await EdgeIndex.open(vectors_folder(settings).with_name(stored_in), dimension)
+    from askbook.index.vectors.server import Layout, ServerIndex
 
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
-    return await ServerIndex.open(settings.qdrant_url, key, settings.qdrant_collection_name, dimension)
+    layout = Layout(
+        settings.qdrant_shards, settings.qdrant_replicas, settings.qdrant_on_disk, settings.qdrant_quantization
+    )
+    return await ServerIndex.open(settings.qdrant_url, key, stored_in, dimension, layout)
+
+
+def are_shared(settings: Settings) -> bool:
+    """Whether other machines can reach both engines, and so take part in the work."""
+    if settings.qdrant_url is None or settings.database_url is None:
+        return False
+    return not settings.database_url.get_secret_value().startswith("sqlite")
 
 
 def vectors_folder(settings: Settings) -> Path:

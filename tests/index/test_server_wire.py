@@ -13,7 +13,7 @@ from askbook.domain import Filters
 from askbook.errors import IndexMismatch, IndexUnavailable
 from askbook.index.vectors.base import Sparse
 from askbook.index.vectors.payload import INDEXED
-from askbook.index.vectors.server import Deadlines, ServerIndex
+from askbook.index.vectors.server import Deadlines, Layout, ServerIndex
 
 pytestmark = pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
 QUICK = Deadlines(read=0.6, write=1.0)
@@ -58,7 +58,7 @@ def healthy(request: Received, exists: bool = True, indexed: list[str] | None = 
 
 
 async def open_index(server: StandIn, deadlines: Deadlines | None = None) -> ServerIndex:
-    return await ServerIndex.open(server.url, "qdrant-key", "lessons", DIMENSION, deadlines)
+    return await ServerIndex.open(server.url, "qdrant-key", "lessons", DIMENSION, deadlines=deadlines)
 
 
 async def test_a_new_collection_and_its_payload_indexes() -> None:
@@ -67,14 +67,30 @@ async def test_a_new_collection_and_its_payload_indexes() -> None:
         await index.close()
     created = next(r for r in server.received if r.method == "PUT" and r.path.split("?")[0] == "/collections/lessons")
     assert created.headers["api-key"] == "qdrant-key"
-    assert created.body["vectors"]["dense"] == {"size": DIMENSION, "distance": "Cosine"}
-    assert created.body["sparse_vectors"] == {"keywords": {}}
+    assert created.body["vectors"]["dense"] == {"size": DIMENSION, "distance": "Cosine", "on_disk": False}
+    assert created.body["sparse_vectors"] == {"keywords": {"index": {"on_disk": False}}}
+    assert (created.body["shard_number"], created.body["replication_factor"]) == (1, 1)
+    assert "quantization_config" not in created.body
     sent = {r.body["field_name"]: r.body["field_schema"] for r in server.received if "/index" in r.path}
     assert sent.keys() == INDEXED.keys()
     assert sent["book_id"] == {"type": "keyword", "is_tenant": True}
     assert sent["hardware_tier"] == {"type": "integer", "lookup": True, "range": True}
     assert sent["url"] == {"type": "keyword", "prefix": True}
     assert sent["module"] == {"type": "keyword"}
+
+
+async def test_a_collection_for_a_cluster() -> None:
+    with stand_in(lambda _, request: healthy(request, exists=False)) as server:
+        layout = Layout(shards=6, replicas=2, on_disk=True, quantization="scalar")
+        index = await ServerIndex.open(server.url, None, "lessons", DIMENSION, layout)
+        await index.find_dense(on_axis(0), Filters("book"), 7)
+        await index.close()
+    created = next(r for r in server.received if r.method == "PUT").body
+    assert (created["shard_number"], created["replication_factor"]) == (6, 2)
+    assert created["vectors"]["dense"]["on_disk"] and created["sparse_vectors"]["keywords"]["index"]["on_disk"]
+    assert created["quantization_config"] == {"scalar": {"type": "int8", "quantile": 0.99, "always_ram": True}}
+    asked = next(r for r in server.received if r.path.split("?")[0].endswith("/query")).body
+    assert asked["params"] == {"quantization": {"rescore": True, "oversampling": 2.0}}
 
 
 async def test_points_go_in_batches_that_are_waited_for() -> None:
@@ -153,6 +169,28 @@ async def test_a_write_is_tried_three_times_and_a_read_twice() -> None:
         assert len(server.received) == before + 5
         sick = False
         await index.ping()
+        await index.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "tries"),
+    [
+        (Reply(503, {"status": {"error": "busy"}}), 3),
+        (Reply(429, {"status": {"error": "slow down"}}), 3),
+        (Reply(429, {"status": {"error": "slow down"}}, {"Retry-After": "1"}), 3),
+        (Reply(400, {"status": {"error": "bad"}}), 1),
+        (Reply(403, {"status": {"error": "key"}}), 1),
+        (Reply(raw=b"{}"), 1),
+    ],
+)
+async def test_only_what_may_pass_is_tried_again(reply: Reply, tries: int) -> None:
+    sick = False
+    with stand_in(lambda _, request: reply if sick else healthy(request)) as server:
+        index = await open_index(server, Deadlines(write=5.0))
+        sick, before = True, len(server.received)
+        with pytest.raises(IndexUnavailable):
+            await index.save_points([to_point(small_scope()[0])])
+        assert len(server.received) == before + tries
         await index.close()
 
 

@@ -1,4 +1,5 @@
-"""One contract for every index: Qdrant Edge, qdrant-client's local mode, and a server where QDRANT_URL names one."""
+"""One contract for every index: Qdrant Edge, qdrant-client's local mode, the same behind HTTP as a stand-in for a server,
+and a real server where QDRANT_URL names one."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from index_points import DIMENSION, axis, lesson_chunks, on_axis, point_id, small_scope, to_point
+from qdrant_stand_in import stand_in_qdrant
 
 from askbook.domain import Chunk, Filters
 from askbook.errors import IndexMismatch
@@ -68,11 +70,21 @@ def server_place(folder: Path) -> Place:
     return Place(lambda dimension: ServerIndex.open(url, key, collection, dimension), forget)
 
 
+def stand_in_place(url: str) -> Place:
+    from askbook.index.vectors.server import ServerIndex
+
+    return Place(lambda dimension: ServerIndex.open(url, None, "lessons", dimension), _nothing)
+
+
 PLACES = {"edge": edge_place, "local": local_place, "server": server_place}
 
 
-@pytest.fixture(params=list(PLACES))
+@pytest.fixture(params=[*PLACES, "stand-in"])
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    if request.param == "stand-in":
+        with stand_in_qdrant() as url:
+            yield stand_in_place(url)
+        return
     place = PLACES[request.param](tmp_path)
     yield place
     await place.forget()
@@ -275,11 +287,13 @@ async def test_optimizing_changes_no_answer(full: VectorIndex) -> None:
     assert await found(full, Filters("book", hardware_tier=2)) == [4, 8]
 
 
-async def test_dropping_leaves_an_empty_index_that_works(full: VectorIndex) -> None:
-    await full.drop()
-    assert [one async for one in full.scroll_points("book")] == []
-    await full.save_points([to_point(small_scope()[0], on_axis(0))])
-    assert await found(full, Filters("book", url_prefix="https://")) == [0]
+async def test_a_dropped_index_is_gone_and_can_be_made_anew(place: Place) -> None:
+    index = await place.open(DIMENSION)
+    await index.save_points([to_point(chunk, on_axis(n)) for n, chunk in enumerate(small_scope())])
+    await index.drop()
+    index = await place.open(8)
+    assert [one async for one in index.scroll_points("book")] == []
+    await index.close()
 
 
 async def test_another_dimension_is_refused(place: Place) -> None:

@@ -11,11 +11,21 @@ from askbook.domain import Scope
 from askbook.errors import NotFound
 from askbook.store.database import Database
 from askbook.store.jobs import Jobs
+from askbook.store.shards import Shard, Shards
 
 
 @pytest.fixture
 def jobs(database: Database) -> Jobs:
     return Jobs(database)
+
+
+async def finish(jobs: Jobs, job_id: int) -> None:
+    """As a worker does that finds nothing to change."""
+    shards = Shards(jobs.database)
+    await shards.save(job_id, "me", [Shard(job_id, 0, "finish", ())], {}, [])
+    last = await shards.take(job_id, "me", timedelta(seconds=30), embeds=True)
+    assert last is not None
+    await shards.complete(last, "me")
 
 
 async def test_the_same_job_sent_twenty_times_at_once_is_one_job(jobs: Jobs) -> None:
@@ -29,7 +39,7 @@ async def test_another_mode_or_a_finished_job_is_a_new_job(jobs: Jobs) -> None:
     first = await jobs.submit("book", "folder", "incremental")
     other = await jobs.submit("book", "folder", "full")
     await jobs.claim(first.job_id, "me")
-    await jobs.complete(first.job_id)
+    await finish(jobs, first.job_id)
     again = await jobs.submit("book", "folder", "incremental")
     assert len({first.job_id, other.job_id, again.job_id}) == 3
 
@@ -49,7 +59,7 @@ async def test_a_job_runs_from_queued_to_completed(jobs: Jobs) -> None:
     assert (running.status, running.phase, running.completed_at) == ("running", "embedding", None)
     assert running.progress == pytest.approx(0.55)
 
-    await jobs.complete(job.job_id)
+    await finish(jobs, job.job_id)
     done = await jobs.load(job.job_id)
     assert (done.status, done.progress, done.duration_seconds) == ("completed", 1.0, 0)
     assert done.completed_at is not None and done.completed_at.tzinfo is not None
@@ -60,6 +70,34 @@ async def test_a_silent_job_is_taken_over_and_a_living_one_is_not(jobs: Jobs) ->
     assert await jobs.claim(job.job_id, "the dead")
     assert not await jobs.claim(job.job_id, "the eager")
     assert await jobs.claim(job.job_id, "the heir", silence=timedelta(0))
+
+
+async def test_one_job_of_a_book_at_a_time_the_oldest_first(jobs: Jobs) -> None:
+    first = await jobs.submit("book", "folder", "full")
+    second = await jobs.submit("book", "folder", "incremental")
+    other = await jobs.submit("another", "folder", "incremental")
+    assert not await jobs.claim(second.job_id, "me")
+    assert await jobs.claim(first.job_id, "me") and await jobs.claim(other.job_id, "me")
+    assert not await jobs.claim(second.job_id, "me")
+    await finish(jobs, first.job_id)
+    assert await jobs.claim(second.job_id, "me")
+
+
+async def test_a_job_for_another_collection_is_left_to_those_who_fill_it(jobs: Jobs) -> None:
+    """A new embedder fills a collection of its own; who still has the old one may neither help nor run beside it."""
+    new, old = Jobs(jobs.database, "askbook.new"), Jobs(jobs.database, "askbook")
+    earlier = await old.submit("book", "folder", "incremental")
+    rebuild = await new.submit("book", "folder", "recreate")
+    assert not await old.claim(rebuild.job_id, "old")
+    assert await new.claim(rebuild.job_id, "me")
+    later = await old.submit("book", "folder", "recreate")
+    assert later.job_id != rebuild.job_id
+    assert not await old.claim(earlier.job_id, "old") and not await old.claim(later.job_id, "old")
+    assert [job.job_id for job in await new.load_open()] == [rebuild.job_id]
+    await finish(new, rebuild.job_id)
+    await new.inherit("askbook")
+    assert [job.job_id for job in await new.load_open()] == [earlier.job_id, later.job_id]
+    assert await new.claim(earlier.job_id, "me") and await old.load_open() == []
 
 
 async def test_a_failed_job_says_why(jobs: Jobs) -> None:

@@ -150,7 +150,8 @@ async def _warm(askbook: Askbook) -> None:
 
 @contextlib.asynccontextmanager
 async def _background(running: Running) -> AsyncIterator[None]:
-    running.runner.start()
+    if running.settings.askbook_worker:
+        running.runner.start()
     works = [running.watch.run(), _archive(running.askbook.threads), _stop_early(running)]
     tasks = [asyncio.create_task(work) for work in works]
     try:

@@ -237,5 +237,5 @@ class TriggerRequest(RequestBody):
     book_id: BookId | None = None
     mode: IngestMode = Field(
         default="incremental",
-        description="incremental: what changed; full: every file again; recreate: forget the book first.",
+        description="incremental: what changed; full: every file again; recreate: every file again, and nothing else is left.",
     )

@@ -32,6 +32,7 @@ class Runner:
 
     def start(self) -> None:
         self.askbook.worker.hands_back = True
+        self.askbook.worker.refresh = self._refresh
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -63,17 +64,13 @@ class Runner:
                     await self._wake.wait()
 
     async def _run_job(self, job: Job) -> None:
-        try:
-            await self._refresh(job)
-        except BookError as error:
-            return await self.askbook.jobs.fail(job.job_id, error.message)
         done = await self.askbook.worker.run_job(job.job_id, self.metrics.note_step)
         if done.status in ("completed", "failed"):
             self.metrics.note_job(done)
             logger.info("job %s", done.status, extra={"job_id": done.job_id, "book_id": done.book_id})
 
     async def _refresh(self, job: Job) -> None:
-        if not self.refresh_command or job.status != "queued":
+        if not self.refresh_command:
             return
         try:
             async with asyncio.timeout(REFRESH_SECONDS):

@@ -43,6 +43,7 @@ class Engines:
     database: Database
     index: VectorIndex
     collection: str
+    stored_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +120,10 @@ async def _count(connection: AsyncConnection, table: Table) -> int:
 
 def _to_row(table: Table, values: RowMapping) -> Row:
     row = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
-    if table is jobs and row["status"] == "running":
+    if table is jobs and row["status"] in ("queued", "running"):
         # Where it comes to, nobody runs it: the next worker goes on with it.
         row |= {"status": "queued", "phase": "queued", "owner": None, "started_at": None, "heartbeat_at": None}
+        row["collection"] = ""
     return row
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from askbook.ingest.worker import Watcher
 from askbook.settings import load_settings
 from askbook.wiring import Askbook, open_askbook
 
+LOOK_SECONDS = 1.0
+
 
 def ingest(
     folder: Annotated[Path, typer.Argument(help="Folder of Markdown or MDX files.")],
@@ -31,7 +34,9 @@ def ingest(
     ] = None,
     mode: Annotated[
         IngestMode,
-        typer.Option(help="incremental: what changed; full: every file again; recreate: forget the book first."),
+        typer.Option(
+            help="incremental: what changed; full: every file again; recreate: every file again, and nothing else is left."
+        ),
     ] = "incremental",
     as_json: Annotated[bool, typer.Option("--json", help="Print the IngestionJob as JSON.")] = False,
 ) -> None:
@@ -94,10 +99,28 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
             err.print(f"Job {unfinished.job_id} ({unfinished.book_id}) was left unfinished; it goes on first.")
             done = await askbook.worker.run_job(unfinished.job_id, watch)
             err.print(f"Job {done.job_id} {done.status}{f': {done.error_message}' if done.error_message else ''}")
-    done = await askbook.worker.run_job(job.job_id, watch)
+    done = await _see_through(askbook, job, watch)
+    if job.status == "running" and askbook.worker.shared and done.status == "completed":
+        # Others had planned it before this command came: the folder may have changed since.
+        job = await askbook.jobs.submit(book.book_id, str(folder.resolve()), "incremental")
+        done = await _see_through(askbook, job, watch)
+    if done.status == "completed":
+        await askbook.adopt_rebuilt()
     if done.chunks_deleted or mode != "incremental":
         await _compact(askbook)
     return done
+
+
+async def _see_through(askbook: Askbook, job: Job, watch: Watcher) -> Job:
+    """Until it has ended: other workers may do a part of it, or an older job of the same book comes first."""
+    while True:
+        for older in await askbook.jobs.load_open():
+            if older.book_id == job.book_id and older.job_id < job.job_id:
+                await askbook.worker.run_job(older.job_id, watch)
+        done = await askbook.worker.run_job(job.job_id, watch)
+        if done.status in ("completed", "failed"):
+            return done
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _compact(askbook: Askbook) -> None:

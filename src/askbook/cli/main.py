@@ -9,7 +9,22 @@ from typing import Annotated
 import typer
 
 from askbook import __version__
-from askbook.cli import backup, book, care, converse, demo, find, gaps, judge, keys, mcp, measure, serve, threads
+from askbook.cli import (
+    backup,
+    book,
+    care,
+    converse,
+    demo,
+    find,
+    gaps,
+    judge,
+    keys,
+    mcp,
+    measure,
+    serve,
+    threads,
+    worker,
+)
 from askbook.cli.render import say_error
 from askbook.errors import AskbookError
 
@@ -30,6 +45,7 @@ app.command()(converse.ask)
 app.command()(converse.chat)
 app.command()(serve.serve)
 app.command()(mcp.mcp)
+app.command()(worker.worker)
 app.command()(find.search)
 app.command()(judge.explain)
 app.command()(judge.calibrate)

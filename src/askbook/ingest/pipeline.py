@@ -1,7 +1,8 @@
 """A folder becomes an up-to-date index: read, plan, write, commit, embed, forget.
 
-Each lesson is live for readers from its ledger commit on, found by its keywords at once and by its vectors as soon as they
-are there. Whatever instant the process dies at, running the job again ends where a clean run would have.
+One worker reads the folder and plans; then it and whoever else is there take the plan shard by shard. Each lesson is live
+for readers from its ledger commit on, found by its keywords at once and by its vectors as soon as they are there. Whatever
+instant a worker dies at, the others, or the job run again, end where a clean run would have.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -22,8 +24,10 @@ from askbook.errors import BookError
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
 from askbook.index.vectors.base import Point, VectorIndex
-from askbook.ingest.plan import Plan, PlannedChange, plan_changes
+from askbook.ingest.plan import Parcel, Plan, PlannedChange, pack, plan_changes, unpack
+from askbook.ingest.verify import mend_index
 from askbook.store.ledger import DraftChunk, Ledger, LessonChange, slices
+from askbook.store.shards import Shard, ShardLost, Shards, ShardStep
 
 Step = Literal[
     "reading",
@@ -46,7 +50,7 @@ NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many chunks one commit makes live, one call embeds, one call writes into the index."""
+    """How many chunks one shard holds and one commit makes live, one call embeds, one call writes into the index."""
 
     commit: int = 256
     embed: int = 64
@@ -58,7 +62,7 @@ SIZES = Sizes()
 
 @dataclass
 class Tally:
-    """How far the job is; what its row in the jobs table will say."""
+    """How far the job is, over all that work on it, as this worker last saw it."""
 
     files_processed: int = 0
     files_skipped: int = 0
@@ -69,47 +73,84 @@ class Tally:
     chunks_to_embed: int = 0
     problems: list[Problem] = field(default_factory=list[Problem])
 
+    def to_counts(self) -> dict[str, int]:
+        return {name: value for name, value in asdict(self).items() if name != "problems"}
+
+    def update(self, counts: Mapping[str, int]) -> None:
+        for name, value in counts.items():
+            setattr(self, name, value)
+
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
+    job: Job
+    owner: str
     ledger: Ledger
+    shards: Shards
     index: VectorIndex
     embedder: Embedder | None
     announce: Callable[[Step, Tally], Awaitable[None]]
     sizes: Sizes = SIZES
 
-    async def run(self, job: Job) -> Tally:
-        """Bring the index into step with the job's folder."""
-        tally = Tally()
-        await self.announce("reading", tally)
-        plan = await self._plan(job, tally)
-        await self.announce("planned", tally)
-        for group in _grouped(plan.changes, self.sizes.commit):
-            await self._replace_lessons(job, group, tally)
-        if plan.deleted:
-            await self._remove_lessons(job.book_id, plan.deleted, tally)
-        await self._embed(job.book_id, tally)
-        await self._forget(job.book_id, tally)
-        await self.ledger.stamp_book(job.book_id, job.mode)
-        await self.announce("done", tally)
-        return tally
+    tally: Tally = field(default_factory=Tally)
 
-    async def _plan(self, job: Job, tally: Tally) -> Plan:
-        folder = Path(job.folder)
+    async def plan(self) -> None:
+        """Read the folder, and cut what has to be done into shards."""
+        await self.shards.clear(self.job.job_id)
+        await self.announce("reading", self.tally)
+        plan = await self._plan()
+        shards = await asyncio.to_thread(lambda: [*self._cut(plan)])
+        if self.embedder is not None:
+            shards += await self._cut_unembedded({file for shard in shards for file in shard.files})
+        last = Shard(self.job.job_id, len(shards), "finish", ())
+        numbered = [replace(shard, number=number) for number, shard in enumerate([*shards, last])]
+        problems = [asdict(problem) for problem in self.tally.problems]
+        await self.shards.save(self.job.job_id, self.owner, numbered, self.tally.to_counts(), problems)
+        await self.announce("planned", self.tally)
+
+    async def do(self, shard: Shard) -> None:
+        match shard.step:
+            case "write":
+                await self._write(shard)
+            case "embed":
+                await self._embed(shard)
+            case _:
+                await self._finish(shard)
+
+    async def _plan(self) -> Plan:
+        job, folder = self.job, Path(self.job.folder)
         book = await asyncio.to_thread(read_book, folder, job.book_id)
-        lessons, problems = await self._read(folder, book, tally)
+        lessons, problems = await self._read(folder, book, self.tally)
         if not lessons:
             # Also what an unmounted disk looks like: better to refuse than to empty the book.
             raise BookError(f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx and .markdown files.")
         await self.ledger.save_book(book, job.folder)
-        if job.mode == "recreate":
-            await self.ledger.forget_book(job.book_id)
         unreadable = {problem.source_file for problem in problems if problem.skipped}
-        plan = plan_changes(lessons, await self.ledger.load_records(job.book_id), unreadable, job.mode)
-        tally.problems.extend(problems)
-        tally.files_total = len(lessons) + len(unreadable)
-        tally.files_skipped = len(plan.unchanged) + len(unreadable)
+        records = await self.ledger.load_records(job.book_id)
+        plan = plan_changes(lessons, records, unreadable, job.mode)
+        if job.mode == "recreate":
+            known = {lesson.source_file for lesson in lessons} | records.keys() | unreadable
+            strays = await self.ledger.load_files(job.book_id) - known
+            plan = replace(plan, deleted=(*plan.deleted, *sorted(strays)))
+        self.tally.problems.extend(problems)
+        self.tally.files_total = len(lessons) + len(unreadable)
+        self.tally.files_skipped = len(plan.unchanged) + len(unreadable)
         return plan
+
+    def _cut(self, plan: Plan) -> Iterator[Shard]:
+        """The workers need no folder: each shard holds the lessons as they were read, all at the same time."""
+        for group in _grouped(plan.changes, self.sizes.commit):
+            files = tuple(change.lesson.source_file for change in group) if self.embedder else ()
+            yield Shard(self.job.job_id, 0, "write", files, pack(Parcel(tuple(group))))
+        if plan.deleted:
+            yield Shard(self.job.job_id, 0, "write", (), pack(Parcel(deleted=plan.deleted)))
+
+    async def _cut_unembedded(self, planned: set[str]) -> list[Shard]:
+        """Lessons that did not change, but wait for their vectors."""
+        waiting = await self.ledger.count_unembedded(self.job.book_id)
+        waiting = {file: count for file, count in waiting.items() if file not in planned}
+        self.tally.chunks_to_embed = sum(waiting.values())
+        return [Shard(self.job.job_id, 0, "embed", tuple(files)) for files in slices([*waiting], self.sizes.embed)]
 
     async def _read(self, folder: Path, book: Book, tally: Tally) -> tuple[list[Lesson], list[Problem]]:
         def count(_file: str) -> None:
@@ -120,14 +161,47 @@ class Pipeline:
             await self.announce("reading", tally)
         return reading.result()
 
-    async def _replace_lessons(self, job: Job, group: Sequence[PlannedChange], tally: Tally) -> None:
-        changed_files = [file for planned in group for file in planned.replaces]
-        before = await self.ledger.load_drafts(job.book_id, changed_files)
+    async def _write(self, shard: Shard) -> None:
+        assert shard.content is not None
+        parcel = await asyncio.to_thread(unpack, shard.content)
+        book_id, group = self.job.book_id, parcel.changes
+        gone = [*parcel.deleted, *(file for planned in group for file in planned.replaces)]
+        before = await self.ledger.load_drafts(book_id, gone)
+        changes, known = await self._draft(group, before)
+        drafts = [draft for change in changes for draft in change.drafts]
+        if drafts:
+            await self._save_points(drafts, known)
+        new_ids, old_ids = {draft.chunk.id for draft in drafts}, {draft.chunk.id for draft in before}
+        counts = {
+            "files_processed": len(group),
+            "chunks_created": len(new_ids - old_ids),
+            "chunks_deleted": len(old_ids - new_ids),
+            "chunks_to_embed": sum(not draft.embedded for draft in drafts) if shard.files else 0,
+        }
+        then: ShardStep = "embed" if shard.files else "done"
+        settled = partial(
+            self.shards.settle, shard=shard, owner=self.owner, then=then, counts=counts, tell=self.tally.update
+        )
+        terms = await asyncio.to_thread(_term_changes, drafts, before)
+        try:
+            await self.ledger.commit(book_id, changes, parcel.deleted, terms, settled)
+        except ShardLost:
+            # Its heir may have forgotten these points already, or given them vectors that were just overwritten.
+            await self.ledger.doom_points(book_id, [draft.point_id for draft in drafts])
+            bare = [draft.point_id for draft in drafts if draft.chunk.embed_hash not in known]
+            await self.ledger.mark_embedded(bare, embedded=False)
+            raise
+        await self.announce("committed", self.tally)
+
+    async def _draft(
+        self, group: Sequence[PlannedChange], before: Sequence[DraftChunk]
+    ) -> tuple[list[LessonChange], dict[str, Vector]]:
+        """The lessons as they will be, and those vectors of theirs that are there already, by the hash of the text."""
         cut = await asyncio.to_thread(lambda: [split_lesson(planned.lesson) for planned in group])
         stamped = _stamped([chunk for chunks in cut for chunk in chunks], [draft.chunk for draft in before])
-        known = await self._known_vectors(job.book_id, stamped.values())
+        known = await self._known_vectors(self.job.book_id, stamped.values())
         # A full ingestion embeds everything again; until it has, the old vectors serve.
-        embedded = set(known) if job.mode == "incremental" else set[str]()
+        embedded = set(known) if self.job.mode == "incremental" else set[str]()
         changes = [
             LessonChange(
                 planned.lesson,
@@ -139,26 +213,16 @@ class Pipeline:
             )
             for planned, chunks in zip(group, cut, strict=True)
         ]
-        drafts = [draft for change in changes for draft in change.drafts]
-        await self.ledger.doom_points(job.book_id, [draft.point_id for draft in drafts])
-        await self.announce("points noted", tally)
+        return changes, known
+
+    async def _save_points(self, drafts: Sequence[DraftChunk], known: dict[str, Vector]) -> None:
+        await self.ledger.doom_points(self.job.book_id, [draft.point_id for draft in drafts])
+        await self.announce("points noted", self.tally)
         for some in slices(drafts, self.sizes.write):
             await self.index.save_points(await asyncio.to_thread(_to_points, some, known))
-            await self.announce("points half written", tally)
+            await self.announce("points half written", self.tally)
         await self.index.flush()
-        await self.announce("points written", tally)
-        await self.ledger.commit(job.book_id, changes, [], await asyncio.to_thread(_term_changes, drafts, before))
-        new_ids, old_ids = {draft.chunk.id for draft in drafts}, {draft.chunk.id for draft in before}
-        tally.files_processed += len(group)
-        tally.chunks_created += len(new_ids - old_ids)
-        tally.chunks_deleted += len(old_ids - new_ids)
-        await self.announce("committed", tally)
-
-    async def _remove_lessons(self, book_id: str, files: Sequence[str], tally: Tally) -> None:
-        before = await self.ledger.load_drafts(book_id, files)
-        await self.ledger.commit(book_id, [], files, await asyncio.to_thread(_term_changes, [], before))
-        tally.chunks_deleted += len(before)
-        await self.announce("committed", tally)
+        await self.announce("points written", self.tally)
 
     async def _known_vectors(self, book_id: str, chunks: Iterable[Chunk]) -> dict[str, Vector]:
         """Vectors of texts that some live chunk of the book has been embedded for, by their hash."""
@@ -166,30 +230,39 @@ class Pipeline:
         vectors = await self.index.load_vectors(sorted(set(point_of.values())))
         return {embed_hash: vectors[point] for embed_hash, point in point_of.items() if point in vectors}
 
-    async def _embed(self, book_id: str, tally: Tally) -> None:
-        if self.embedder is None:
-            return
-        tally.chunks_to_embed = await self.ledger.count_unembedded(book_id)
-        while waiting := await self.ledger.load_unembedded(book_id, self.sizes.embed):
-            await self.announce("embedding", tally)
+    async def _embed(self, shard: Shard) -> None:
+        assert self.embedder is not None
+        while waiting := await self.ledger.load_unembedded(self.job.book_id, shard.files, self.sizes.embed):
+            await self.announce("embedding", self.tally)
             texts = {item.embed_hash: item.embed_text for item in waiting}
             vectors = dict(zip(texts, await self.embedder.embed_passages(list(texts.values())), strict=True))
-            await self.announce("embedded", tally)
+            await self.announce("embedded", self.tally)
             await self.index.save_vectors({item.point_id: vectors[item.embed_hash] for item in waiting})
             await self.index.flush()
-            await self.announce("vectors written", tally)
-            await self.ledger.mark_embedded([item.point_id for item in waiting])
-            tally.chunks_embedded += len(waiting)
-            await self.announce("vectors committed", tally)
+            await self.announce("vectors written", self.tally)
+            counts = {"chunks_embedded": len(waiting)}
+            counted = partial(self.shards.count, job_id=self.job.job_id, counts=counts, tell=self.tally.update)
+            await self.ledger.mark_embedded([item.point_id for item in waiting], along=counted)
+            await self.announce("vectors committed", self.tally)
+        await self.shards.end_step(shard, self.owner, "done")
 
-    async def _forget(self, book_id: str, tally: Tally) -> None:
-        doomed = await self.ledger.load_doomed(book_id)
+    async def _finish(self, shard: Shard) -> None:
+        """Done once, by whoever takes the last shard."""
+        if self.job.mode == "recreate":
+            await mend_index(self.job.book_id, self.ledger, self.index)
+        await self._forget()
+        await self.ledger.stamp_book(self.job.book_id, self.job.mode)
+        await self.shards.complete(shard, self.owner)
+        await self.announce("done", self.tally)
+
+    async def _forget(self) -> None:
+        doomed = await self.ledger.load_doomed(self.job.book_id)
         for some in slices(doomed, self.sizes.write):
-            await self.announce("forgetting", tally)
+            await self.announce("forgetting", self.tally)
             await self.index.forget_points(some)
         if doomed:
             await self.index.flush()
-            await self.announce("points forgotten", tally)
+            await self.announce("points forgotten", self.tally)
             await self.ledger.strike_doomed(doomed)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from askbook.domain import IngestMode, Lesson, LessonRecord
@@ -65,3 +67,21 @@ def _kind_of(lesson: Lesson, record: LessonRecord) -> ChangeKind:
     if record.file_hash != lesson.file_hash:
         return "modified"
     return "moved" if record.fingerprint != lesson.fingerprint else "again"
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What one shard of a plan writes: it goes through the database to whichever worker takes it."""
+
+    changes: tuple[PlannedChange, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
+def pack(parcel: Parcel) -> bytes:
+    return zlib.compress(json.dumps(asdict(parcel)).encode(), level=1)
+
+
+def unpack(content: bytes) -> Parcel:
+    parcel = json.loads(zlib.decompress(content))
+    changes = (PlannedChange(c["kind"], Lesson(**c["lesson"]), tuple(c["replaces"])) for c in parcel["changes"])
+    return Parcel(tuple(changes), tuple(parcel["deleted"]))

@@ -68,18 +68,25 @@ async def verify_book(book_id: str, ledger: Ledger, index: VectorIndex, embeds: 
 
 async def repair_book(verdict: Verdict, ledger: Ledger, index: VectorIndex, embeds: bool) -> None:
     """Make the next incremental job mend every difference."""
-    book_id = verdict.book_id
-    await ledger.forget_files(book_id, sorted({difference.source_file for difference in verdict.differences}))
-    points = await _load_points(index, book_id)
+    await ledger.forget_files(verdict.book_id, sorted({difference.source_file for difference in verdict.differences}))
+    live = await mend_index(verdict.book_id, ledger, index)
+    if embeds:
+        points = await _load_points(index, verdict.book_id)
+        bare = sorted(point for point in live if not points.get(point, False))
+        await ledger.mark_embedded(bare, embedded=False)
+
+
+async def mend_index(book_id: str, ledger: Ledger, index: VectorIndex) -> set[str]:
+    """Doom every point that belongs to no chunk, and count the words anew. Which points are live."""
     terms: Counter[int] = Counter()
     live: set[str] = set()
     async for _, drafts, counts in _load_stored(ledger, book_id):
         live.update(draft.point_id for draft in drafts)
         terms += counts
+    points = await _load_points(index, book_id)
     await ledger.doom_points(book_id, sorted(points.keys() - live))
-    if embeds:
-        await ledger.mark_embedded(sorted(point for point in live if not points.get(point, False)), embedded=False)
     await ledger.recount_terms(book_id, terms)
+    return live
 
 
 def _read_folder(folder: Path, book_id: str) -> tuple[dict[str, Lesson], set[str]]:

@@ -1,16 +1,18 @@
-"""Takes jobs and runs them, and keeps their rows in the jobs table true."""
+"""Takes jobs and runs them, alone or with other workers, and keeps their rows in the jobs table true."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
 from askbook.domain import Job
 from askbook.errors import AskbookError
@@ -19,25 +21,13 @@ from askbook.index.vectors.base import VectorIndex
 from askbook.ingest.pipeline import SIZES, Pipeline, Sizes, Step, Tally
 from askbook.store.jobs import SILENCE, Jobs
 from askbook.store.ledger import Ledger
+from askbook.store.shards import ShardLost, Shards
 
-BEAT_SECONDS = 5.0
+BEATS = 6
+"""How often a worker is heard of before it would count as silent."""
 SAVE_SECONDS = 0.5
 
-PHASE: dict[Step, str] = {
-    "reading": "reading",
-    "planned": "writing",
-    "points noted": "writing",
-    "points half written": "writing",
-    "points written": "writing",
-    "committed": "writing",
-    "embedding": "embedding",
-    "embedded": "embedding",
-    "vectors written": "embedding",
-    "vectors committed": "embedding",
-    "forgetting": "forgetting",
-    "points forgotten": "forgetting",
-    "done": "forgetting",
-}
+log = logging.getLogger("askbook.jobs")
 
 Watcher = Callable[[Job, Step, Tally], None]
 
@@ -49,11 +39,16 @@ def watch_nothing(_job: Job, _step: Step, _tally: Tally) -> None:
 @dataclass
 class Worker:
     jobs: Jobs
+    shards: Shards
     ledger: Ledger
     index: VectorIndex
     embedder: Embedder | None
     silence: timedelta = SILENCE
-    """How long a running job must have been silent before it is taken over; 0 where this process owns the data alone."""
+    """How long a worker must have been silent before its work is taken over; 0 where this process owns the data alone."""
+    shared: bool = False
+    """Whether there may be others: a job whose folder is not on this machine is then left to one that has it."""
+    refresh: Callable[[Job], Awaitable[None]] | None = None
+    """What is to be done in a folder before it is read."""
     sizes: Sizes = SIZES
     hands_back: bool = False
     """Whether a job that is stopped waits for the next process, or has failed until somebody ingests again."""
@@ -62,7 +57,7 @@ class Worker:
     running: dict[int, asyncio.Task[Job]] = field(default_factory=dict[int, "asyncio.Task[Job]"])
 
     async def run_job(self, job_id: int, watch: Watcher = watch_nothing) -> Job:
-        """Run a job to its end, unless another worker has it. The job tells how it went."""
+        """Do of a job what nobody else does. The row tells how it went: while others are at it, it is still running."""
         if job_id in self.running:
             return await asyncio.shield(self.running[job_id])
         task = self.running[job_id] = asyncio.create_task(self._run(job_id, watch))
@@ -72,55 +67,67 @@ class Worker:
             del self.running[job_id]
 
     async def _run(self, job_id: int, watch: Watcher) -> Job:
-        if not await self.jobs.claim(job_id, self.owner, self.silence):
-            return await self.jobs.load(job_id)
         job = await self.jobs.load(job_id)
+        here = not self.shared or Path(job.folder).is_dir()
+        plans = here and await self.jobs.claim(job_id, self.owner, self.silence)
+        job = await self.jobs.load(job_id)
+        if job.status != "running":
+            return job
         try:
             async with self._heartbeat(job_id):
-                pipeline = Pipeline(self.ledger, self.index, self.embedder, self._announcer(job, watch), self.sizes)
-                tally = await pipeline.run(job)
-            await self._save(job_id, "completed", tally)
-            await self.jobs.complete(job_id)
+                await self._work(job, plans, watch)
         except asyncio.CancelledError:
             await asyncio.shield(self._leave(job_id))
             raise
+        except ShardLost as error:
+            log.warning("job %s: %s", job_id, error.message)
         except AskbookError as error:
-            await self.jobs.fail(job_id, " ".join(filter(None, (f"{error.message}.", error.hint))))
+            await self.jobs.fail(job_id, f"{error.message}. {error.hint}" if error.hint else error.message)
         except Exception as error:
             await self.jobs.fail(job_id, f"unexpected {type(error).__name__}: {error}")
             raise
         return await self.jobs.load(job_id)
 
+    async def _work(self, job: Job, plans: bool, watch: Watcher) -> None:
+        announce = self._announcer(job, watch)
+        parts = (self.ledger, self.shards, self.index, self.embedder)
+        pipeline = Pipeline(job, self.owner, *parts, announce, self.sizes)
+        if plans:
+            if self.refresh is not None:
+                await self.refresh(job)
+            await pipeline.plan()
+        embeds = self.embedder is not None
+        while shard := await self.shards.take(job.job_id, self.owner, self.silence, embeds):
+            await pipeline.do(shard)
+            about = {"job_id": job.job_id, "book_id": job.book_id, "shard": shard.number, "step": shard.step}
+            log.info("shard done", extra=about | pipeline.tally.to_counts())
+
     async def _leave(self, job_id: int) -> None:
+        if not await self.shards.leave(job_id, self.owner, self.silence):
+            return
         if self.hands_back:
             await self.jobs.hand_back(job_id)
         else:
             await self.jobs.fail(job_id, "stopped; ingest again, and it goes on from there")
 
-    def _announcer(self, job: Job, watch: Watcher):
-        saved_at, saved_phase = 0.0, ""
+    def _announcer(self, job: Job, watch: Watcher) -> Callable[[Step, Tally], Awaitable[None]]:
+        saved_at = 0.0
 
         async def announce(step: Step, tally: Tally) -> None:
-            nonlocal saved_at, saved_phase
-            phase = PHASE[step]
-            if phase != saved_phase or time.monotonic() - saved_at > SAVE_SECONDS:
-                await self._save(job.job_id, phase, tally)
-                saved_at, saved_phase = time.monotonic(), phase
+            nonlocal saved_at
+            if step == "reading" and time.monotonic() - saved_at > SAVE_SECONDS:
+                await self.jobs.progress(job.job_id, "reading", tally.to_counts(), [])
+                saved_at = time.monotonic()
             watch(job, step, tally)
 
         return announce
-
-    async def _save(self, job_id: int, phase: str, tally: Tally) -> None:
-        counts = asdict(tally)
-        problems = counts.pop("problems")
-        await self.jobs.progress(job_id, phase, counts, problems)
 
     @contextlib.asynccontextmanager
     async def _heartbeat(self, job_id: int) -> AsyncIterator[None]:
         async def beat() -> None:
             while True:
-                await asyncio.sleep(BEAT_SECONDS)
-                await self.jobs.beat(job_id)
+                await asyncio.sleep((self.silence or SILENCE).total_seconds() / BEATS)
+                await self.shards.beat(job_id, self.owner)
 
         beating = asyncio.create_task(beat())
         try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, event, inspect, text
+from sqlalchemy import ColumnElement, Connection, event, func, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, ProgrammingError
@@ -17,7 +18,7 @@ from sqlalchemy.sql.schema import Table
 
 from askbook.errors import StorageError
 
-HEAD = "0006"
+HEAD = "0007"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 # What PostgreSQL cannot store: NUL, and half of a character.
@@ -55,6 +56,10 @@ class Database:
         if self.engine.dialect.name == "postgresql":
             return postgresql.insert(table)
         return sqlite.insert(table)
+
+    def now(self) -> datetime | ColumnElement[datetime]:
+        """One clock for all: the clocks of many machines do not agree, so PostgreSQL's own counts."""
+        return func.now() if self.engine.dialect.name == "postgresql" else datetime.now(UTC)
 
     async def close(self) -> None:
         await self.engine.dispose()

@@ -6,59 +6,63 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, or_, select, update
+from sqlalchemy import RowMapping, and_, delete, exists, or_, select, update
 
 from askbook.domain import IngestMode, Job, Problem, Scope
 from askbook.errors import NotFound
 from askbook.store.database import Database
-from askbook.store.schema import OPEN_JOB, jobs
+from askbook.store.schema import OPEN_JOB, jobs, shards
 from askbook.store.scopes import within
+from askbook.store.shards import COUNTS
 
 # A running job that was not heard of for so long has lost its process.
 SILENCE = timedelta(seconds=30)
 
-COUNTS = (
-    "files_processed",
-    "files_skipped",
-    "files_total",
-    "chunks_created",
-    "chunks_deleted",
-    "chunks_embedded",
-    "chunks_to_embed",
-)
-
 
 class Jobs:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, collection: str = "") -> None:
+        """`collection`: where the points of these jobs go; a job for another is not for this process."""
         self.database = database
+        self.collection = collection
 
     async def submit(self, book_id: str, folder: str, mode: IngestMode) -> Job:
         """A new job, or the one that is queued or running for the same book, folder and mode."""
+        once = {"book_id": book_id, "folder": folder, "mode": mode, "collection": self.collection}
         new = {
-            "book_id": book_id,
-            "folder": folder,
-            "mode": mode,
+            **once,
             "status": "queued",
             "phase": "queued",
             "problems": [],
             "created_at": datetime.now(UTC),
             **dict.fromkeys(COUNTS, 0),
         }
-        same = select(jobs).where(jobs.c.book_id == book_id, jobs.c.folder == folder, jobs.c.mode == mode, OPEN_JOB)
+        same = select(jobs).where(*(jobs.c[name] == value for name, value in once.items()), OPEN_JOB)
         async with self.database.writing() as connection:
             insert = self.database.insert(jobs).values(new)
-            await connection.execute(
-                insert.on_conflict_do_nothing(index_elements=["book_id", "folder", "mode"], index_where=OPEN_JOB)
-            )
+            await connection.execute(insert.on_conflict_do_nothing(index_elements=list(once), index_where=OPEN_JOB))
             return _to_job((await connection.execute(same)).mappings().one())
 
     async def claim(self, job_id: int, owner: str, silence: timedelta = SILENCE) -> bool:
-        """Take a queued job, or one whose process went silent. False when somebody else has it."""
-        now = datetime.now(UTC)
+        """Take a queued job, or one whose workers all went silent, to plan it. False when somebody else has it.
+
+        One job of a book at a time, the oldest first: one would forget the points that another is about to make live.
+        """
+        now = self.database.now()
+        other = jobs.alias()
+        mine = ["", self.collection]
+        comes_first = and_(other.c.job_id < jobs.c.job_id, other.c.collection.in_(mine))
+        runs_elsewhere = and_(other.c.collection.not_in(mine), other.c.heartbeat_at > now - silence)
+        waits = exists().where(
+            other.c.book_id == jobs.c.book_id,
+            other.c.status.in_(["queued", "running"]),
+            or_(comes_first, runs_elsewhere),
+        )
         taken = (
             update(jobs)
             .where(
                 jobs.c.job_id == job_id,
+                jobs.c.collection.in_(mine),
+                ~waits,
                 or_(
                     jobs.c.status == "queued",
                     and_(jobs.c.status == "running", jobs.c.heartbeat_at <= now - silence),
@@ -80,21 +84,25 @@ class Jobs:
     async def progress(
         self, job_id: int, phase: str, counts: Mapping[str, int], problems: Sequence[Mapping[str, Any]]
     ) -> None:
-        await self._update(job_id, phase=phase, heartbeat_at=datetime.now(UTC), problems=list(problems), **counts)
-
-    async def beat(self, job_id: int) -> None:
-        await self._update(job_id, heartbeat_at=datetime.now(UTC))
-
-    async def complete(self, job_id: int) -> None:
-        await self._update(job_id, status="completed", phase="completed", completed_at=datetime.now(UTC))
+        await self._update(job_id, phase=phase, heartbeat_at=self.database.now(), problems=list(problems), **counts)
 
     async def fail(self, job_id: int, error_message: str) -> None:
-        now = datetime.now(UTC)
-        await self._update(job_id, status="failed", phase="failed", completed_at=now, error_message=error_message)
+        """For all that work on it."""
+        ended = {"status": "failed", "phase": "failed", "completed_at": self.database.now()}
+        async with self.database.writing() as connection:
+            await connection.execute(delete(shards).where(shards.c.job_id == job_id))
+            failed = update(jobs).where(jobs.c.job_id == job_id, OPEN_JOB)
+            await connection.execute(failed.values(error_message=error_message, **ended))
 
     async def hand_back(self, job_id: int) -> None:
         """As if nobody had taken it: the next worker goes on with it."""
         await self._update(job_id, status="queued", phase="queued", owner=None, started_at=None, heartbeat_at=None)
+
+    async def inherit(self, collection: str) -> None:
+        """What was still to be done for a collection that is replaced is to be done for this one."""
+        theirs = update(jobs).where(OPEN_JOB, jobs.c.collection == collection)
+        async with self.database.writing() as connection:
+            await connection.execute(theirs.values(collection=self.collection))
 
     async def load(self, job_id: int, scope: Scope | None = None) -> Job:
         """A job of a book outside of the scope is not there."""
@@ -117,7 +125,8 @@ class Jobs:
     async def load_open(self) -> list[Job]:
         """Queued or running, the oldest first."""
         async with self.database.reading() as connection:
-            query = select(jobs).where(OPEN_JOB).order_by(jobs.c.job_id)
+            mine = jobs.c.collection.in_(["", self.collection])
+            query = select(jobs).where(OPEN_JOB, mine).order_by(jobs.c.job_id)
             return [_to_job(row) for row in (await connection.execute(query)).mappings()]
 
     async def _update(self, job_id: int, **values: Any) -> None:

@@ -8,7 +8,8 @@ in its place. So whatever a killed process left in the index is known here, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ from askbook.store.outline import LessonRow, build_outline
 from askbook.store.schema import books, calibrations, chunks, doomed_points, indexes, lessons, terms
 
 T = TypeVar("T")
+Along = Callable[[AsyncConnection], contextlib.AbstractAsyncContextManager[object]]
+"""What is checked and written in the same transaction, before and after the rest; raising, it undoes all of it."""
 
 # How many values one statement names at the most; SQLite takes 32,766, PostgreSQL 32,767.
 STATEMENT_VALUES = 900
@@ -235,12 +238,13 @@ class Ledger:
         changes: Sequence[LessonChange],
         removed_files: Sequence[str],
         term_changes: Mapping[int, int],
+        along: Along = contextlib.nullcontext,
     ) -> None:
         """Make the changed lessons live and the removed ones gone, all at once."""
         now = datetime.now(UTC)
         gone = sorted({*removed_files, *(file for change in changes for file in change.replaces)})
         drafts = [draft for change in changes for draft in change.drafts]
-        async with self.database.writing() as connection:
+        async with self.database.writing() as connection, along(connection):
             await self._remove_files(connection, book_id, gone)
             await _insert(connection, lessons, [_lesson_row(change, now) for change in changes])
             await _insert(connection, chunks, [_chunk_row(draft, now) for draft in drafts])
@@ -300,23 +304,27 @@ class Ledger:
                 found.update((embed_hash, point_id) for embed_hash, point_id in await connection.execute(query))
             return found
 
-    async def load_unembedded(self, book_id: str, limit: int) -> list[Unembedded]:
+    async def load_unembedded(self, book_id: str, source_files: Sequence[str], limit: int) -> list[Unembedded]:
         query = (
             select(chunks.c.point_id, chunks.c.embed_text, chunks.c.embed_hash)
-            .where(chunks.c.book_id == book_id, ~chunks.c.embedded)
-            .order_by(chunks.c.point_id)
+            .where(chunks.c.book_id == book_id, chunks.c.source_file.in_(source_files), ~chunks.c.embedded)
+            .order_by(chunks.c.source_file, chunks.c.chunk_index)
             .limit(limit)
         )
         async with self.database.reading() as connection:
             return [Unembedded(*row) for row in await connection.execute(query)]
 
-    async def count_unembedded(self, book_id: str) -> int:
-        query = select(func.count()).select_from(chunks).where(chunks.c.book_id == book_id, ~chunks.c.embedded)
+    async def count_unembedded(self, book_id: str) -> dict[str, int]:
+        """How many chunks of each file wait to be embedded."""
+        query = select(chunks.c.source_file, func.count()).where(chunks.c.book_id == book_id, ~chunks.c.embedded)
         async with self.database.reading() as connection:
-            return await connection.scalar(query) or 0
+            grouped = query.group_by(chunks.c.source_file).order_by(chunks.c.source_file)
+            return {row[0]: row[1] for row in await connection.execute(grouped)}
 
-    async def mark_embedded(self, point_ids: Sequence[str], embedded: bool = True) -> None:
-        async with self.database.writing() as connection:
+    async def mark_embedded(
+        self, point_ids: Sequence[str], embedded: bool = True, along: Along = contextlib.nullcontext
+    ) -> None:
+        async with self.database.writing() as connection, along(connection):
             for some in slices(point_ids):
                 await connection.execute(update(chunks).where(chunks.c.point_id.in_(some)).values(embedded=embedded))
 
@@ -341,12 +349,16 @@ class Ledger:
 
     # --- which embedder made the index ------------------------------------------------------------
 
-    async def load_embedder(self, collection: str) -> str | None:
+    async def load_embedder(self, collection: str) -> tuple[str | None, str]:
+        """The embedder that made the index, and the collection that it lies in."""
+        query = select(indexes.c.embedder, indexes.c.stored_in).where(indexes.c.collection == collection)
         async with self.database.reading() as connection:
-            return await connection.scalar(select(indexes.c.embedder).where(indexes.c.collection == collection))
+            embedder, stored_in = (await connection.execute(query)).first() or (None, "")
+            return embedder, stored_in or collection
 
-    async def save_embedder(self, collection: str, embedder: str, dimension: int) -> None:
-        values = {"embedder": embedder, "dimension": dimension}
+    async def save_embedder(self, collection: str, embedder: str, dimension: int, stored_in: str = "") -> None:
+        """From here on whoever opens the index finds it there."""
+        values = {"embedder": embedder, "dimension": dimension, "stored_in": stored_in}
         async with self.database.writing() as connection:
             await connection.execute(
                 self.database.insert(indexes)
@@ -436,6 +448,8 @@ async def _load_headings(connection: AsyncConnection, book_id: str) -> tuple[lis
 
 
 async def _bump(connection: AsyncConnection, book_id: str) -> None:
+    # The row is locked before its chunks are counted: another worker's commit may just be ending.
+    await connection.execute(select(books.c.book_id).where(books.c.book_id == book_id).with_for_update())
     total = select(func.count()).select_from(chunks).where(chunks.c.book_id == book_id).scalar_subquery()
     await connection.execute(
         update(books).where(books.c.book_id == book_id).values(revision=books.c.revision + 1, total_chunks=total)

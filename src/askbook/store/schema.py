@@ -17,6 +17,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -125,6 +126,7 @@ indexes = Table(
     Column("collection", Text, primary_key=True),
     Column("embedder", Text, nullable=False),
     Column("dimension", Integer, nullable=False),
+    Column("stored_in", Text, nullable=False, server_default=""),
 )
 
 calibrations = Table(
@@ -159,6 +161,7 @@ jobs = Table(
     Column("heartbeat_at", UtcDateTime),
     Column("owner", Text),
     Column("error_message", Text),
+    Column("collection", Text, nullable=False, server_default=""),
     sqlite_autoincrement=True,
 )
 OPEN_JOB = jobs.c.status.in_(["queued", "running"])
@@ -167,9 +170,22 @@ Index(
     jobs.c.book_id,
     jobs.c.folder,
     jobs.c.mode,
+    jobs.c.collection,
     unique=True,
     sqlite_where=OPEN_JOB,
     postgresql_where=OPEN_JOB,
+)
+
+shards = Table(
+    "shards",
+    metadata,
+    Column("job_id", Integer, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("step", String(16), nullable=False),
+    Column("files", JSON, nullable=False),
+    Column("content", LargeBinary),
+    Column("owner", Text),
+    Column("heartbeat_at", UtcDateTime),
 )
 
 JSONB_WHERE_KNOWN = JSON().with_variant(JSONB(), "postgresql")

@@ -74,7 +74,7 @@ class VectorIndex(Protocol):
         ...
 
     async def drop(self) -> None:
-        """Remove every point of every book, and make the empty index anew."""
+        """Remove the index with every point of every book. It is closed then."""
         ...
 
     async def ping(self) -> None:

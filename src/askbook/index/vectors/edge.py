@@ -101,7 +101,8 @@ class EdgeIndex:
         self._open_shard.optimize()
 
     async def drop(self) -> None:
-        await self._run(self._drop)
+        await self.close()
+        await asyncio.to_thread(shutil.rmtree, self._path)
 
     # --- reading
 
@@ -227,16 +228,6 @@ class EdgeIndex:
         finally:
             if lock is not None:
                 os.close(lock)
-
-    def _drop(self) -> None:
-        self._open_shard.close()
-        self._shard = None
-        old = _beside(self._path, "old")
-        self._path.rename(old)
-        _create(self._path, self._dimension)
-        self._shard = _load(self._path)
-        self._fit(self._shard)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _translated(work: Callable[[], T]) -> T:

@@ -6,7 +6,7 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import stamina
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
 
 PAGE = 1000
+Quantization = Literal["none", "scalar"]
 T = TypeVar("T")
 
 
@@ -40,18 +41,40 @@ class Deadlines:
     write: float = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a new collection lies in a cluster; one that is there already stays as it is."""
+
+    shards: int = 1
+    replicas: int = 1
+    on_disk: bool = False
+    quantization: Quantization = "none"
+
+
 class ServerIndex:
     def __init__(
-        self, client: AsyncQdrantClient, collection: str, dimension: int, deadlines: Deadlines | None = None
+        self,
+        client: AsyncQdrantClient,
+        collection: str,
+        dimension: int,
+        layout: Layout | None = None,
+        deadlines: Deadlines | None = None,
     ) -> None:
         self._client = client
         self._collection = collection
         self._dimension = dimension
+        self._layout = layout or Layout()
         self._deadlines = deadlines or Deadlines()
 
     @classmethod
     async def open(
-        cls, url: str, api_key: str | None, collection: str, dimension: int, deadlines: Deadlines | None = None
+        cls,
+        url: str,
+        api_key: str | None,
+        collection: str,
+        dimension: int,
+        layout: Layout | None = None,
+        deadlines: Deadlines | None = None,
     ) -> ServerIndex:
         """`dimension` 0: keywords only, whatever vectors the collection holds."""
         try:
@@ -63,14 +86,19 @@ class ServerIndex:
 
         # The version check would be a blocking request, and the deadlines are kept here.
         client = AsyncQdrantClient(url=url, api_key=api_key, timeout=600, check_compatibility=False)
-        return await cls.over(client, collection, dimension, deadlines)
+        return await cls.over(client, collection, dimension, layout, deadlines)
 
     @classmethod
     async def over(
-        cls, client: AsyncQdrantClient, collection: str, dimension: int, deadlines: Deadlines | None = None
+        cls,
+        client: AsyncQdrantClient,
+        collection: str,
+        dimension: int,
+        layout: Layout | None = None,
+        deadlines: Deadlines | None = None,
     ) -> ServerIndex:
         """On a client that is open already, such as one in local mode. The index closes it."""
-        index = cls(client, collection, dimension, deadlines)
+        index = cls(client, collection, dimension, layout, deadlines)
         try:
             await index._prepare()
         except BaseException:
@@ -114,7 +142,7 @@ class ServerIndex:
 
     async def drop(self) -> None:
         await self._write(lambda: self._client.delete_collection(self._collection))
-        await self._prepare()
+        await self.close()
 
     # --- reading
 
@@ -152,9 +180,18 @@ class ServerIndex:
         if using == KEYWORDS and not query.indices:
             return []
         wanted = build_filter(models, filters, among)
+        # Quantised vectors find the candidates; the score is that of the vectors themselves.
+        exactly = models.QuantizationSearchParams(rescore=True, oversampling=2.0)
+        quantised = using == DENSE and self._layout.quantization != "none"
         found = await self._read(
             lambda: self._client.query_points(
-                self._collection, query=query, using=using, query_filter=wanted, limit=limit, with_payload=False
+                self._collection,
+                query=query,
+                using=using,
+                query_filter=wanted,
+                search_params=models.SearchParams(quantization=exactly) if quantised else None,
+                limit=limit,
+                with_payload=False,
             )
         )
         return to_hits(found.points)
@@ -209,13 +246,19 @@ class ServerIndex:
     async def _create(self) -> None:
         from qdrant_client import models
 
-        dense = {DENSE: models.VectorParams(size=self._dimension, distance=models.Distance.COSINE)}
+        layout = self._layout
+        dense = {DENSE: models.VectorParams(**self._dense(), on_disk=layout.on_disk)}
         try:
             await self._write(
                 lambda: self._client.create_collection(
                     self._collection,
                     vectors_config=dense if self._dimension else {},
-                    sparse_vectors_config={KEYWORDS: models.SparseVectorParams()},
+                    sparse_vectors_config={
+                        KEYWORDS: models.SparseVectorParams(index=models.SparseIndexParams(on_disk=layout.on_disk))
+                    },
+                    shard_number=layout.shards,
+                    replication_factor=layout.replicas,
+                    quantization_config=_quantization(layout),
                 )
             )
         except IndexUnavailable:
@@ -226,10 +269,13 @@ class ServerIndex:
     async def _add_dense(self) -> None:
         from qdrant_client import models
 
-        config = models.DenseVectorNameConfig(
-            dense=models.DenseVectorConfig(size=self._dimension, distance=models.Distance.COSINE)
-        )
+        config = models.DenseVectorNameConfig(dense=models.DenseVectorConfig(**self._dense()))
         await self._write(lambda: self._client.create_vector_name(self._collection, DENSE, config))
+
+    def _dense(self) -> Any:
+        from qdrant_client import models
+
+        return {"size": self._dimension, "distance": models.Distance.COSINE}
 
     async def _index_field(self, name: str) -> None:
         with warnings.catch_warnings():
@@ -263,28 +309,46 @@ class ServerIndex:
         raise AssertionError("an attempt returns or raises")
 
 
-def _worth_a_retry(error: Exception) -> bool:
+def _worth_a_retry(error: Exception) -> bool | float:
+    """A number: after so many seconds, as the server asked."""
+    from httpx import TransportError
+    from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
     from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
     if isinstance(error, UnexpectedResponse):
         return error.status_code is None or error.status_code == 429 or error.status_code >= 500
-    return isinstance(error, ResponseHandlingException)
+    if isinstance(error, ResponseHandlingException):
+        return isinstance(error.source, TransportError)
+    return float(error.retry_after_s) if isinstance(error, ResourceExhaustedResponse) else False
 
 
 def _reason(error: Exception) -> str:
+    from httpx import TransportError
+    from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
     from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
     if isinstance(error, UnexpectedResponse) and error.status_code in (401, 403):
         return "refused the key"
     if isinstance(error, UnexpectedResponse):
         return f"answered {error.status_code}"
-    if isinstance(error, ResponseHandlingException):
+    if isinstance(error, ResourceExhaustedResponse):
+        return "answered 429"
+    if isinstance(error, ResponseHandlingException) and isinstance(error.source, TransportError):
         return "cannot be reached"
     return f"failed ({type(error).__name__})"
 
 
 def _unavailable(what: str) -> IndexUnavailable:
     return IndexUnavailable(f"The Qdrant server {what}", "Check QDRANT_URL, QDRANT_API_KEY and that it is running.")
+
+
+def _quantization(layout: Layout) -> Any:
+    from qdrant_client import models
+
+    if layout.quantization == "none":
+        return None
+    scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+    return models.ScalarQuantization(scalar=scalar)
 
 
 def _index_params(kind: IndexKind) -> Any:

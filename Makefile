@@ -4,6 +4,8 @@ BOOK    ?=
 SETS    ?= ../shared/evals
 STAMP   := .venv/.installed
 TORTURE := .venv/.torture-installed
+# Hundreds of models are opened and closed in one process: glibc would keep the memory of each thread's.
+TESTS   := MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
 .PHONY: help env run test check browser docs screenshots bench eval torture lock clean
@@ -32,7 +34,7 @@ run: env  ## ingest the demo book (or BOOK=folder), ask it, and serve the page o
 	$(BIN)/askbook demo $(BOOK)
 
 test: env check browser  ## check, then run every test in its quick form
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(TESTS) -n 2 --dist loadfile
 
 check: env  ## lint, format and types
 	$(BIN)/ruff check src tests bench docs
@@ -52,7 +54,7 @@ eval: env  ## measure search on every labelled set in ../shared/evals
 	@if test -d $(SETS); then $(BIN)/askbook eval $(SETS)/*/ --out .askbook/eval; else echo "skipped: $(SETS) is not there"; fi
 
 torture: env $(TORTURE) browser  ## the long form of the tests, a real small model included
-	$(BIN)/python -m pytest -q --torture
+	$(TESTS) --torture
 
 screenshots: env browser  ## make the pictures of the docs anew
 	$(BIN)/python docs/screenshots.py

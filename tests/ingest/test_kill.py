@@ -66,7 +66,7 @@ async def test_killed_and_run_again_equals_a_clean_run(
 ) -> None:
     chance = random.Random(point)
     reads = 0
-    for round_ in range(25 if torture else 5):
+    for round_ in range(25 if torture else 3):
         root = tmp_path / str(round_)
         shutil.copytree(first_home / "home", root / "home")
         change_book(write_book(root / "book"))

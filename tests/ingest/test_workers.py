@@ -164,7 +164,7 @@ async def test_a_thousand_files_of_mdn(tmp_path: Path, postgres_url: str) -> Non
             archive.extract(page, folder, filter="data")
     seconds: dict[str, float] = {}
     states: list[State] = []
-    for name, fates in {"one": [()], "three": [(), (), ()], "killed": [(), (), ("embedded", "5", "SIGKILL")]}.items():
+    for name, fates in {"one": [()], "three": [(), (), ("embedded", "4", "SIGKILL")]}.items():
         with qdrant_process() as url:
             fleet = await build_fleet(tmp_path, postgres_url, url, small=False)
             job_id = await fleet.submit(folder)
@@ -175,9 +175,8 @@ async def test_a_thousand_files_of_mdn(tmp_path: Path, postgres_url: str) -> Non
         assert (job.status, job.files_processed + job.files_skipped) == ("completed", job.files_total)
         assert job.chunks_embedded == len(state.chunks)
         states.append(state)
-    assert states[0].differs_from(states[1]) == states[0].differs_from(states[2]) == []
+    assert states[0].differs_from(states[1]) == []
     print(
-        f"\n1,000 files of MDN, {len(states[0].chunks)} chunks, {os.cpu_count()} cores: one worker {seconds['one']:.0f} s, "
-        f"three {seconds['three']:.0f} s ({seconds['one'] / seconds['three']:.2f} times as fast), "
-        f"three of which one was killed {seconds['killed']:.0f} s"
+        f"\n1,000 files of MDN, {len(states[0].chunks)} chunks, {os.cpu_count()} cores: one worker {seconds['one']:.0f} s; "
+        f"three of which one was killed {seconds['three']:.0f} s, {seconds['one'] / seconds['three']:.2f} times as fast"
     )

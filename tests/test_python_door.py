@@ -108,7 +108,7 @@ def test_what_is_wrong_is_said_and_nothing_stays_open(robots: Path, tmp_path: Pa
             pass
     wrong: list[tuple[type[AskbookError], str, str | Path, dict[str, object]]] = [
         (InputError, "no setting embedder", robots, {"embedder": "none"}),
-        (InputError, "agent_top_k is wrong", robots, {"agent_top_k": 99}),
+        (InputError, "AGENT_TOP_K is wrong", robots, {"agent_top_k": 99}),
         (NotFound, "neither a folder nor a book novels", "novels", {}),
         (InputError, "already made from", other, {}),
     ]

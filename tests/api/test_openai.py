@@ -11,11 +11,12 @@ from openai.types.chat import ChatCompletionMessageParam
 
 from answer.scripted_model import Turn, scripted_model, search
 from api.service import BOOK, QUESTION, RIGHT, UNKNOWN, Service, build_settings, serve, with_model
+from builders import copy_home
 
 
 @pytest.fixture(scope="module")
-def service(ingested_robots: Path) -> Iterator[Service]:
-    with serve(build_settings(ingested_robots)) as service:
+def service(ingested_robots: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serve(build_settings(copy_home(ingested_robots, tmp_path_factory.mktemp("openai")))) as service:
         yield service
 
 

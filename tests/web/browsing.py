@@ -8,7 +8,10 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright, expect
+
+WAIT_MS = 20_000
+expect.set_options(timeout=WAIT_MS)
 
 DESKTOP = (1280, 800)
 PHONE = (390, 844)
@@ -72,7 +75,7 @@ async def open_page(
     watched.page.on("console", watched.note_message)
     watched.page.on("pageerror", lambda error: watched.errors.append(str(error)))
     watched.page.on("request", watched.note_request)
-    watched.page.set_default_timeout(15_000)
+    watched.page.set_default_timeout(WAIT_MS)
     try:
         yield watched
         if quiet:

@@ -23,6 +23,7 @@ from askbook.wiring import open_store
 from cli.serving import Server, serve
 from figures import Figure
 
+DEMO = "physical-ai-robotics"
 USERS = 50
 MEDIAN, SPREAD = 2.0, math.log(2) / 1.645
 """A log-normal one, so that the 95th percentile is twice the median."""
@@ -108,6 +109,16 @@ async def _make_keys(home: Path) -> tuple[list[str], str]:
         return readers, (await store.keys.create("author", role="admin"))[1]
 
 
+async def _keep_ingesting(url: str, key: str) -> None:
+    """The whole book again, as soon as it is done."""
+    async with httpx2.AsyncClient(base_url=url, timeout=30, headers={"X-API-Key": key}) as client:
+        while True:
+            [job, *_] = (await client.get("/ingestion/status", params={"book_id": DEMO})).json()["jobs"]
+            if job["status"] == "completed":
+                await client.post("/ingestion/trigger", json={"book_id": DEMO, "mode": "full"})
+            await asyncio.sleep(2)
+
+
 async def test_fifty_readers(home: Path, demo_folder: Path, torture: bool, figure: Figure) -> None:
     """L1 and L2. Seconds are judged in the long form, where nothing else runs; what an answer costs, always."""
     keys, admin = await _make_keys(home)
@@ -122,8 +133,13 @@ async def test_fifty_readers(home: Path, demo_folder: Path, torture: bool, figur
             assert cpu / len(seen.whole) < CPU
         with serve(home, str(demo_folder), **environment) as server:
             started = _cpu_seconds(server)
+            ingesting = asyncio.create_task(_keep_ingesting(server.url, admin))
             seen = await _read_all(server.url, keys, seconds)
+            ingesting.cancel()
             with server.client() as client:
-                [job, *_] = client.get("/ingestion/status", headers={"X-API-Key": admin}).json()["jobs"]
-            figure(f"L2: the ingestion is {job['status']}, {job['files_processed']} files")
+                jobs = client.get("/ingestion/status", headers={"X-API-Key": admin}).json()["jobs"]
+            figure(
+                f"L2: {sum(job['files_processed'] for job in jobs)} files ingested meanwhile, in {len(jobs) - 1} jobs"
+            )
+            assert not [job for job in jobs if job["status"] == "failed"]
             _judge("L2", seen, _cpu_seconds(server) - started, torture, figure)

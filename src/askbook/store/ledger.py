@@ -253,14 +253,6 @@ class Ledger:
             await self._count_terms(connection, book_id, term_changes)
             await _bump(connection, book_id)
 
-    async def forget_book(self, book_id: str) -> None:
-        """Everything of a book but its name; its points are doomed."""
-        async with self.database.writing() as connection:
-            files = await connection.scalars(select(lessons.c.source_file).where(lessons.c.book_id == book_id))
-            await self._remove_files(connection, book_id, list(files))
-            await connection.execute(delete(terms).where(terms.c.book_id == book_id))
-            await _bump(connection, book_id)
-
     async def forget_files(self, book_id: str, source_files: Sequence[str]) -> None:
         """Make the next job do these files again; until then readers see what they saw. Chunks without a record go."""
         async with self.database.writing() as connection:

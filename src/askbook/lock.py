@@ -16,7 +16,7 @@ from askbook.errors import DataInUse, StorageError
 def own_folder(home: Path) -> Iterator[None]:
     """Hold the folder until the block ends or the process dies."""
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = (home / "owner").open("a+", encoding="utf-8")
     except OSError as error:
         raise StorageError(
@@ -29,7 +29,7 @@ def own_folder(home: Path) -> Iterator[None]:
             handle.seek(0)
             raise DataInUse(
                 f"the data in {home} is in use by {handle.read().strip() or 'another process'}",
-                "Wait for it to end, or set ASKBOOK_HOME to another folder.",
+                "A server is asked over HTTP, or stopped first; else wait, or set ASKBOOK_HOME to another folder.",
             ) from error
         handle.truncate(0)
         handle.write(f"`{' '.join(['askbook', *sys.argv[1:]])[:200]}` (process {os.getpid()})")

@@ -329,7 +329,7 @@ def vectors_folder(settings: Settings) -> Path:
 def _database_url(settings: Settings) -> str | URL:
     if settings.database_url is not None:
         return settings.database_url.get_secret_value()
-    settings.askbook_home.mkdir(parents=True, exist_ok=True)
+    settings.askbook_home.mkdir(mode=0o700, parents=True, exist_ok=True)
     return URL.create("sqlite", database=str(settings.askbook_home / "askbook.db"))
 
 

@@ -51,7 +51,9 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", "/lesson/{parent_doc_id}"): Row("/lesson/{lesson}"),
     ("GET", "/contents"): Row(foreign=200),
     ("GET", "/info"): Row(foreign=200),
-    ("GET", "/read/{book_id}"): Row(f"/read/{BOOK}?chunk={{chunk}}", own=307),
+    ("GET", "/read"): Row(own=307, foreign=307),
+    # Another's chunk is not there: one's own book opens at its beginning.
+    ("GET", "/read/{book_id}"): Row(f"/read/{BOOK}?chunk={{chunk}}", own=307, foreign=307),
     ("GET", "/read/{book_id}/{path:path}"): Row(f"/read/{BOOK}/{{file}}"),
     ("POST", "/read"): Row(own=204, foreign=204),
     ("POST", "/ingestion/trigger"): Row(json={"book_id": BOOK}, allowed="admin", own=202, foreign=202),

@@ -162,7 +162,7 @@ INVALID: dict[str, tuple[dict[str, Any], str]] = {
     "module": ({"module_filter": "ros2"}, "the module 'ros2' is not in this book"),
     "facet": ({"facets": {"mood": ["good"]}}, "the book robots has no facet 'mood'"),
     "range": ({"chapter_min": 3, "chapter_max": 1}, "the chapters end (1) before they begin (3)"),
-    "number": ({"lesson_filter": 10**30}, "lesson_filter must be 1e+06 or less"),
+    "number": ({"lesson_filter": 10**30}, "lesson_filter must be 1,000,000 or less"),
     "lesson id": ({"parent_doc_id": "x"}, "parent_doc_id must be a UUID"),
     "threshold": ({"threshold": 1.5}, "threshold must be 1 or less"),
 }

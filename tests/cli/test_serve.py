@@ -61,7 +61,7 @@ def test_listening_elsewhere_with_a_key(home: Path) -> None:
 
 
 def test_one_process_for_an_index_of_its_own(home: Path) -> None:
-    assert "2 processes cannot share the index" in _refused(home, "--workers", "2")
+    assert "2 processes cannot share the data" in _refused(home, "--workers", "2")
 
 
 def test_a_taken_port_is_said(home: Path) -> None:

@@ -19,12 +19,12 @@ from askbook.answer.agent import AgentEvent, BookAgent, Search, Spent, Written, 
 from askbook.answer.calibration import Calibration, Calibrations
 from askbook.answer.citations import Checking
 from askbook.answer.cleaning import clean
-from askbook.answer.confidence import JUDGED, NOT_IN_BOOK, find_nearest, judge, refuse
+from askbook.answer.confidence import NOT_IN_BOOK, find_nearest, judge, refuse
 from askbook.answer.extract import compose, extract
 from askbook.answer.followups import Turn, is_bare, resolve_question, search_thread, to_cited
 from askbook.answer.forms import asks_structure
 from askbook.answer.guardrail import check_question
-from askbook.answer.kinds import lacks_amount
+from askbook.answer.kinds import lacks_amount, put_definitions_first
 from askbook.answer.personal import narrow, prefer, to_metadata
 from askbook.answer.selection import judge_selection, to_selection
 from askbook.answer.structure import answer_structure, cite_structure
@@ -226,12 +226,13 @@ class _Inquiry:
         self._enter("retrieving")
         self.send(Searching(resolved.text))
         try:
-            outcome = await self._search(text, self.turns, max(JUDGED, self.question.top_k))
+            outcome = await self._search(text, self.turns, TOP_K_MAX)
         except EmbedderUnavailable as error:
             return Refusal("provider_down", f"I cannot search the book now: {error.message}", (), error.hint or "")
         confidence = await judge(outcome, self.parts.index)
         good = [one for one in outcome.passages if one.rating >= self.question.threshold]
-        self.passages = tuple(prefer(good, self.question.reader)[: self.question.top_k])
+        preferred = prefer(good, self.question.reader)
+        self.passages = tuple(put_definitions_first(self.searched, preferred)[: self.question.top_k])
         self.send(PassagesFound(self.passages, confidence))
         refusal = refuse(outcome, confidence, empty)
         if refusal is None and not self.passages:

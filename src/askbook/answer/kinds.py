@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from askbook.answer.units import BlockKind, UnitKind
+from askbook.domain import Passage
+from askbook.index.coverage import split_sentences
 from askbook.index.keywords import split_terms
 
 QuestionKind = Literal[
@@ -245,6 +247,18 @@ def rate_fit(asked: Asked, text: str, unit: UnitKind, block: BlockKind) -> float
 def rate_definition(asked: Asked, text: str) -> float:
     """Whether the text says what the subject is, or calls something by its name."""
     return max((_rate_definition(subject, text) for subject in asked.subjects), default=0.0)
+
+
+def put_definitions_first(question: str, passages: Sequence[Passage]) -> list[Passage]:
+    """Who asks what something is wants the passage that says so, though others speak of it more."""
+    asked = read_question(question)
+    if asked.kind != "definition":
+        return list(passages)
+
+    def defines(passage: Passage) -> bool:
+        return any(rate_definition(asked, one) >= DEFINES for one in split_sentences(passage.chunk.text))
+
+    return sorted(passages, key=lambda passage: not defines(passage))
 
 
 def _rate_definition(subject: frozenset[str], text: str) -> float:

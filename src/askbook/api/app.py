@@ -99,7 +99,7 @@ def _wrap(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     app.add_middleware(
         KnownOrigins,
         allow_origins=settings.askbook_cors_origins,
-        allow_methods=["GET", "POST", "DELETE"],
+        allow_methods=["GET", "POST", "PATCH", "DELETE"],
         allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Reader", "X-Request-ID"],
         expose_headers=EXPOSED,
     )

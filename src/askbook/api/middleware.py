@@ -44,6 +44,9 @@ class RequestScope:
             return await self.app(scope, receive, send)
         request_id = _read_id(Headers(scope=scope).get("x-request-id"))
         scope.setdefault("state", {})["request_id"] = request_id
+        if scope["method"] == "HEAD":
+            # Answered as GET is; the server, which keeps the scope it made, sends the head alone.
+            scope = {**scope, "method": "GET"}
         started, status = time.perf_counter(), 0
 
         async def send_on(message: Message) -> None:

@@ -38,8 +38,8 @@ WORDS: dict[str, Callable[[Context], str]] = {
     "finite_number": lambda _: "must be a finite number",
     "bool_type": lambda _: "must be true or false",
     "bool_parsing": lambda _: "must be true or false",
-    "greater_than_equal": lambda ctx: f"must be {ctx['ge']:g} or more",
-    "less_than_equal": lambda ctx: f"must be {ctx['le']:g} or less",
+    "greater_than_equal": lambda ctx: f"must be {_number(ctx['ge'])} or more",
+    "less_than_equal": lambda ctx: f"must be {_number(ctx['le'])} or less",
     "literal_error": lambda ctx: f"must be {ctx['expected']}",
     "list_type": lambda _: "must be a list",
     "too_long": lambda ctx: f"must have at most {ctx['max_length']} entries",
@@ -49,6 +49,10 @@ WORDS: dict[str, Callable[[Context], str]] = {
     "model_attributes_type": lambda _: "must be a JSON object, sent as Content-Type: application/json",
     "json_invalid": lambda ctx: f"is not JSON: {ctx.get('error', 'it cannot be read')}",
 }
+
+
+def _number(limit: float) -> str:
+    return f"{limit:,.0f}" if limit == int(limit) else f"{limit:g}"
 
 
 def describe(errors: Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:

@@ -22,7 +22,7 @@ from askbook.cli.find import choose_book
 from askbook.cli.render import clean, out, print_json, show_finished, show_problems
 from askbook.cli.running import run_async
 from askbook.domain import Job
-from askbook.errors import AskbookError, RerankerUnavailable
+from askbook.errors import AskbookError, DataInUse, RerankerUnavailable
 from askbook.index.rerankers.base import Reranker
 from askbook.ingest.verify import Verdict, repair_book, verify_book
 from askbook.settings import Settings, load_settings, setting_names
@@ -208,6 +208,8 @@ async def _examine(settings: Settings) -> AsyncIterator[Finding]:
                 yield await _examine_reranker(askbook.reranker)
             async for finding in _examine_books(askbook):
                 yield finding
+    except DataInUse as error:
+        yield Finding(part="data", state="warning", message=error.message, hint=error.hint)
     except AskbookError as error:
         yield Finding(part="opening", state="broken", message=error.message, hint=error.hint)
 

@@ -6,6 +6,7 @@ import logging
 import sys
 from typing import Annotated
 
+import stamina
 import typer
 
 from askbook import __version__
@@ -79,7 +80,10 @@ def common(
 def run() -> None:
     """Exit 0: done; 1: it could not be done, and why was said; 2: the command line was wrong."""
     # What a log would tell, the terminal says in its own words.
-    logging.getLogger("askbook").addHandler(logging.NullHandler())
+    for name in ("askbook", "stamina"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
+    # On stdout it would stand before the JSON.
+    stamina.instrumentation.set_on_retry_hooks([stamina.instrumentation.LoggingOnRetryHook])
     try:
         app()
     except AskbookError as error:

@@ -18,7 +18,7 @@ from askbook.cli.render import err
 from askbook.cli.running import run_async
 from askbook.errors import InputError
 from askbook.settings import Settings, load_settings
-from askbook.wiring import Askbook, open_askbook
+from askbook.wiring import Askbook, are_shared, open_askbook
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -40,7 +40,7 @@ def serve(
     ] = None,
     port: Port = None,
     workers: Annotated[
-        int, typer.Option(help="Processes; more than one needs QDRANT_URL and DATABASE_URL.", min=1, max=64)
+        int, typer.Option(help="Processes; more than one needs QDRANT_URL, DATABASE_URL and REDIS_URL.", min=1, max=64)
     ] = 1,
 ) -> None:
     """Serve the books over HTTP: the page where readers ask, and the API, of which /docs tells."""
@@ -115,10 +115,10 @@ async def _submit(askbook: Askbook, folder: Path) -> None:
 
 
 def _check_workers(settings: Settings, workers: int) -> None:
-    if workers > 1 and settings.qdrant_url is None:
+    if workers > 1 and not are_shared(settings):
         raise InputError(
-            f"{workers} processes cannot share the index that lies in one of them",
-            "Set QDRANT_URL to a Qdrant server, or leave --workers at 1: one process answers many at once.",
+            f"{workers} processes cannot share the data that lies in one of them",
+            "Set QDRANT_URL and DATABASE_URL to servers, or leave --workers at 1: one process answers many at once.",
         )
     if workers > 1 and settings.redis_url is None and settings.askbook_rate_limit:
         raise InputError(

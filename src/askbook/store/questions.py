@@ -179,7 +179,9 @@ def _to_nearest(reply: Reply) -> dict[str, str] | None:
     chunk = _nearest_chunk(reply)
     if chunk is None:
         return None
-    section = NearSection(" › ".join(chunk.heading_path[1:]), chunk.url, chunk.source_file, chunk.parent_doc_id)
+    section = NearSection(
+        " › ".join(chunk.heading_path[1:] or chunk.heading_path), chunk.url, chunk.source_file, chunk.parent_doc_id
+    )
     return {name: to_storable(value) for name, value in asdict(section).items()}
 
 

@@ -16,12 +16,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from askbook.api.callers import Caller, get_caller
+from askbook.api.callers import Caller, find_books, get_caller
 from askbook.api.lesson_page import find_lesson, read_url, render_notice, render_page
 from askbook.api.lesson_text import CITED_ID, Span
 from askbook.api.requests import BOOK_ID, UUID
 from askbook.api.running import Reader, Running, Up
-from askbook.domain import Chunk, Outline, OutlineLesson
+from askbook.domain import Chunk, Outline, OutlineLesson, to_public_id
 from askbook.errors import NotAllowed, NotFound
 
 router = APIRouter(include_in_schema=False)
@@ -70,7 +70,8 @@ async def keep_key(request: Request, caller: Reader) -> Response:
     response = Response(status_code=204)
     if caller.key_id:
         key = request.headers.get("x-api-key") or request.headers["authorization"].partition(" ")[2]
-        secure = request.url.scheme == "https"
+        # What a proxy says of its own side can only make it stricter.
+        secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
         response.set_cookie(COOKIE, key, path="/read", httponly=True, samesite="strict", secure=secure)
     return response
 
@@ -86,6 +87,16 @@ async def _get_page_reader(request: Request) -> Caller | NotAllowed:
 PageReader = Annotated[Caller | NotAllowed, Depends(_get_page_reader)]
 
 
+@router.get("/read")
+async def choose_book(running: Up, reader: PageReader) -> Response:
+    """To the only book; where there are several, the page lets choose."""
+    if isinstance(reader, NotAllowed):
+        return _ask_for_key(reader)
+    books = find_books(reader, await running.askbook.ledger.load_books())
+    place = f"/read/{to_public_id(books[0].book_id)}" if len(books) == 1 else "/"
+    return RedirectResponse(place, headers={"Cache-Control": "no-cache"})
+
+
 @router.get("/read/{book_id}")
 async def find_page(
     book_id: BookPath, request: Request, running: Up, reader: PageReader, chunk: ChunkId = None
@@ -95,10 +106,9 @@ async def find_page(
         return _ask_for_key(reader)
     try:
         outline = await _load_outline(running, reader, book_id)
-        chunks = await running.askbook.ledger.load_neighbours(outline.book_id, chunk.lower(), 0) if chunk else []
-        lesson = _find_lesson_of(outline, chunks)
     except NotFound as error:
         return _tell_missing(error)
+    lesson = _find_lesson_of(outline, await _find_chunk(running, outline.book_id, chunk))
     query = f"?{request.url.query}#{CITED_ID}" if chunk else ""
     return RedirectResponse(read_url(book_id, lesson) + query, headers={"Cache-Control": "no-cache"})
 
@@ -134,6 +144,14 @@ async def _load_outline(running: Running, caller: Caller, book_id: str) -> Outli
     if not outline.lessons:
         raise NotFound("this book holds no lesson yet", "`askbook ingest FOLDER` fills it.")
     return outline
+
+
+async def _find_chunk(running: Running, book_id: str, chunk: str | None) -> list[Chunk]:
+    """None where it is gone: its lesson was edited since it was cited."""
+    try:
+        return await running.askbook.ledger.load_neighbours(book_id, chunk.lower(), 0) if chunk else []
+    except NotFound:
+        return []
 
 
 def _find_lesson_of(outline: Outline, chunks: list[Chunk]) -> OutlineLesson:

@@ -35,6 +35,11 @@ async def test_the_same_job_sent_twenty_times_at_once_is_one_job(jobs: Jobs) -> 
     assert claims.count(True) == 1
 
 
+async def test_the_same_job_sent_again_and_again_is_one_job(jobs: Jobs) -> None:
+    """PostgreSQL plans a statement anew after it was run a few times on one connection."""
+    assert len({(await jobs.submit("book", "folder", "incremental")).job_id for _ in range(30)}) == 1
+
+
 async def test_another_mode_or_a_finished_job_is_a_new_job(jobs: Jobs) -> None:
     first = await jobs.submit("book", "folder", "incremental")
     other = await jobs.submit("book", "folder", "full")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, delete, exists, or_, select, update
+from sqlalchemy import RowMapping, and_, delete, exists, or_, select, text, update
 
 from askbook.domain import IngestMode, Job, Problem, Scope
 from askbook.errors import NotFound
@@ -17,6 +17,9 @@ from askbook.store.shards import COUNTS
 
 # A running job that was not heard of for so long has lost its process.
 SILENCE = timedelta(seconds=30)
+
+# Written out: once PostgreSQL plans the statement for any values, it no longer knows the index by them.
+OPEN = text("status IN ('queued', 'running')")
 
 
 class Jobs:
@@ -39,7 +42,7 @@ class Jobs:
         same = select(jobs).where(*(jobs.c[name] == value for name, value in once.items()), OPEN_JOB)
         async with self.database.writing() as connection:
             insert = self.database.insert(jobs).values(new)
-            await connection.execute(insert.on_conflict_do_nothing(index_elements=list(once), index_where=OPEN_JOB))
+            await connection.execute(insert.on_conflict_do_nothing(index_elements=list(once), index_where=OPEN))
             return _to_job((await connection.execute(same)).mappings().one())
 
     async def claim(self, job_id: int, owner: str, silence: timedelta = SILENCE) -> bool:

@@ -234,6 +234,20 @@ class Failing:
     async def close(self) -> None: ...
 
 
+async def test_a_question_that_names_its_place_is_answered_from_there(demo_home: Path) -> None:
+    async with open_askbook(Settings.model_validate({"askbook_home": demo_home})) as askbook:
+        replied = await get_reply(askbook.ask(Question("In the gazebo module, how is friction set?", Filters(DEMO))))
+        assert {one.chunk.module for one in replied.account.passages} == {"gazebo"}
+
+
+@pytest.mark.parametrize("text", ["What is a URDF file?", "What is URDF?"])
+async def test_what_it_is_comes_from_the_passage_that_says_so(demo_home: Path, text: str) -> None:
+    """Other passages speak of it more, and nearer to the question's words."""
+    async with open_askbook(Settings.model_validate({"askbook_home": demo_home})) as askbook:
+        replied = await get_reply(askbook.ask(Question(text, Filters(DEMO))))
+        assert "is an XML file that lists" in replied.reply.text
+
+
 async def test_how_much_is_not_answered_without_an_amount(demo_home: Path) -> None:
     """The book speaks of the Jetson, and never of its price."""
     async with open_askbook(Settings.model_validate({"askbook_home": demo_home})) as askbook:

@@ -26,6 +26,7 @@ from askbook.answer.forms import asks_structure
 from askbook.answer.guardrail import check_question
 from askbook.answer.kinds import lacks_amount, put_definitions_first
 from askbook.answer.personal import narrow, prefer, to_metadata
+from askbook.answer.places import find_place, names_place, narrow_to_place
 from askbook.answer.selection import judge_selection, to_selection
 from askbook.answer.structure import answer_structure, cite_structure
 from askbook.domain import (
@@ -225,6 +226,7 @@ class _Inquiry:
             self.said = "\n".join(one.content for one in thread.messages if one.role == "assistant")
         self._enter("retrieving")
         self.send(Searching(resolved.text))
+        await self._narrow_to_named_place(text, thread)
         try:
             outcome = await self._search(text, self.turns, TOP_K_MAX)
         except EmbedderUnavailable as error:
@@ -241,6 +243,15 @@ class _Inquiry:
         if refusal is not None:
             return replace(refusal, confidence=confidence)
         return await self._write(text, thread, confidence)
+
+    async def _narrow_to_named_place(self, text: str, thread: Thread) -> None:
+        """ "In chapter 3, …" is looked for in chapter 3."""
+        if not names_place(text):
+            return
+        outline = await self.parts.ledger.load_outline(self.question.filters.book_id)
+        place = find_place(text, outline, _last_lesson(thread.messages))
+        if place is not None:
+            self.filters = narrow_to_place(self.filters, place)
 
     async def _search(self, text: str, turns: Sequence[Turn], limit: int) -> SearchOutcome:
         relevance = (await self._choose_calibration()).relevance

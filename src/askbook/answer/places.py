@@ -356,6 +356,11 @@ class Place:
     parent_doc_id: str | None = None
 
 
+def names_place(question: str) -> bool:
+    """Whether it is worth to look at the outline."""
+    return _PLACE.search(" ".join(question.split())) is not None
+
+
 def find_place(question: str, outline: Outline, near: str | None = None) -> Place | None:
     """ "In chapter 3, how does a node publish?"; None where no place is named, or none that is clear."""
     found = _PLACE.search(" ".join(question.split()))

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright, expect
 
 WAIT_MS = 20_000
@@ -15,6 +16,7 @@ expect.set_options(timeout=WAIT_MS)
 
 DESKTOP = (1280, 800)
 PHONE = (390, 844)
+ON_BOTH = pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 
 FLAGS = (
     "--disable-gpu",
@@ -23,6 +25,8 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # A name beyond localhost: plain HTTP is not trusted there.
+    "--host-resolver-rules=MAP askbook.test 127.0.0.1",
 )
 
 

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from api.service import Service, build_settings, ingest, serve
 from web.axe import find_faults
-from web.browsing import DESKTOP, PHONE, open_page
+from web.browsing import DESKTOP, ON_BOTH, PHONE, open_page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -76,26 +76,32 @@ async def test_what_readers_asked(browser: Browser, desk: Service, size: tuple[i
         assert await find_faults(page) == []
 
 
-async def test_a_book_is_ingested_again(browser: Browser, desk: Service, folder: Path) -> None:
-    _write_lessons(folder, range(2, 200))
+@ON_BOTH
+async def test_a_book_is_ingested_again(browser: Browser, desk: Service, folder: Path, size: tuple[int, int]) -> None:
+    _write_lessons(folder, range(2, 200) if size == DESKTOP else range(200, 398))
     (folder / "801-latin.md").write_bytes(b"# Caf\xe9\n\nNot UTF-8.\n")
     (folder / "802-tier.md").write_text(
-        "---\nproficiency_level: Z9\n---\n# A tier\n\nThe tier of this one is a mistake.\n"
+        f"---\nproficiency_level: Z9\n---\n# A tier\n\nThe tier of this one, at {size}, is a mistake.\n"
     )
-    async with open_page(browser, desk.url) as watched:
+    lessons = len(list(folder.glob("*.md"))) - 1
+    async with open_page(browser, desk.url, size=size) as watched:
         page = watched.page
         await open_admin(page, desk)
         book = page.locator("[data-book=robots]")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
         await book.get_by_role("button", name="Re-ingest").click()
         bar = book.get_by_role("progressbar")
         await expect(bar).to_be_visible()
         seen = set[float]()
-        while await bar.count():
-            seen.add(await bar.evaluate("(bar) => bar.isConnected ? bar.value : 0"))
+        while shown := await bar.evaluate_all("(bars) => bars.map((bar) => bar.value)"):
+            seen.update(shown)
             await page.wait_for_timeout(200)
         print(f"progress seen: {sorted(seen)}")
         assert any(10 < far < 100 for far in seen)
-        await expect(book).to_contain_text("201 lessons")
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out"
+        assert sum("/info" in url for url in asked) <= 3 < len(asked)
+        await expect(book).to_contain_text(f"{lessons} lessons")
         await expect(page.locator("#jobs tbody tr").first).to_contain_text("Done")
         warnings = book.locator(".warnings > ul > li")
         await expect(warnings.filter(has_text="801-latin.md")).to_contain_text("Left out: this file is not UTF-8")
@@ -112,6 +118,20 @@ def fresh(folder: Path, tmp_path: Path) -> Iterator[Service]:
     asyncio.run(ingest(settings, folder))
     with serve(settings) as service:
         yield service
+
+
+async def test_a_failed_job_says_why(browser: Browser, fresh: Service, folder: Path) -> None:
+    away = folder.rename(folder.with_name("away"))
+    try:
+        async with open_page(browser, fresh.url, quiet=False) as watched:
+            page = watched.page
+            await open_admin(page, fresh)
+            await expect(page.locator("#tiles")).to_contain_text("0 a day")
+            await page.get_by_role("button", name="Re-ingest").click()
+            failed = page.locator("#jobs tbody tr").filter(has_text="Failed")
+            await expect(failed).to_contain_text("the book's folder")
+    finally:
+        away.rename(folder)
 
 
 async def test_from_the_first_key_to_a_revoked_one(browser: Browser, fresh: Service) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from playwright.async_api import Browser, Response, expect
@@ -14,7 +15,7 @@ from api.tenants import make_key
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
 from builders import copy_home
-from web.browsing import DESKTOP, PHONE, open_page
+from web.browsing import ON_BOTH, PHONE, open_page
 from web.chatting import BOOK, QUESTION, UNKNOWN, ask, is_too_wide, open_chat
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 FIRST_PAINT_BYTES = 150 * 1024
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@ON_BOTH
 async def test_a_reader_asks_checks_the_source_and_goes_on(
     site: Service, browser: Browser, size: tuple[int, int]
 ) -> None:
@@ -112,7 +113,10 @@ async def test_a_suggestion_is_answered(site: Service, browser: Browser) -> None
         await expect(answer.get_by_role("button", name=re.compile("^Source 1: ")).first).to_be_visible()
 
 
-async def test_half_an_answer_is_marked_as_stopped(ingested_demo: Path, tmp_path: Path, browser: Browser) -> None:
+@ON_BOTH
+async def test_half_an_answer_is_marked_as_stopped(
+    ingested_demo: Path, tmp_path: Path, browser: Browser, size: tuple[int, int]
+) -> None:
     sentence = "A topic is a named stream of messages of one type [1]. "
     script = [search("What is a topic?"), Turn(sentence * 60, pace=0.02)]
     home = copy_home(ingested_demo, tmp_path)
@@ -120,7 +124,7 @@ async def test_half_an_answer_is_marked_as_stopped(ingested_demo: Path, tmp_path
         scripted_model(lambda number, _: script[number % 2]) as model,
         serve(build_settings(home, **with_model(model.url))) as service,
     ):
-        async with open_page(browser, service.url) as watched:
+        async with open_page(browser, service.url, size=size) as watched:
             page = watched.page
             await open_chat(page, service.url)
             await page.get_by_role("textbox", name="Your question").fill("What is a topic?")
@@ -135,16 +139,24 @@ async def test_half_an_answer_is_marked_as_stopped(ingested_demo: Path, tmp_path
         wait_until(lambda: model.left, 5)
 
 
-async def test_conversations_are_kept_named_and_deleted(site: Service, browser: Browser) -> None:
-    async with open_page(browser, site.url) as watched:
+@ON_BOTH
+async def test_conversations_are_kept_named_and_deleted(site: Service, browser: Browser, size: tuple[int, int]) -> None:
+    async with open_page(browser, site.url, size=size) as watched:
         page = watched.page
+
+        async def open_list() -> None:
+            if size == PHONE:
+                await page.get_by_role("button", name="Open the list of conversations").click()
+
         await open_chat(page, site.url)
         await ask(page, "What is a URDF file?")
+        await open_list()
         kept = page.get_by_role("navigation", name="Earlier conversations")
         await expect(kept.get_by_role("button", name="What is a URDF file?", exact=True)).to_be_visible()
 
         await page.get_by_role("button", name="New question").click()
         await expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+        await open_list()
         await kept.get_by_role("button", name="What is a URDF file?", exact=True).focus()
         await page.keyboard.press("Tab")
         await expect(page.get_by_role("button", name="Rename: What is a URDF file?")).to_be_focused()
@@ -155,10 +167,12 @@ async def test_conversations_are_kept_named_and_deleted(site: Service, browser: 
         await expect(renamed).to_be_focused()
 
         await page.reload()
+        await open_list()
         await renamed.click()
         await expect(page.get_by_role("article", name="You asked")).to_have_text("What is a URDF file?")
         await expect(page.get_by_role("article", name="Answer").locator(".chip").first).to_be_visible()
 
+        await open_list()
         await page.get_by_role("button", name="Delete: Robot descriptions").click()
         await page.get_by_role("button", name="Keep").click()
         await expect(renamed).to_be_visible()
@@ -205,6 +219,18 @@ async def test_an_answer_is_judged_and_taken_along(site: Service, browser: Brows
         await answer.get_by_role("button", name="Copy with citations").click()
         copied = await page.evaluate("navigator.clipboard.readText()")
         assert re.search(r"\[1\][\s\S]+Sources:\n\[1\] .+: http://127\.0\.0\.1:\d+/read/", copied)
+
+
+async def test_no_copy_is_offered_where_the_browser_allows_none(site: Service, browser: Browser) -> None:
+    count = """async () => {
+      const { codeBlock } = await import("/assets/answer.js");
+      document.body.replaceChildren(codeBlock("x = 1", "python"));
+      return document.querySelectorAll(".code button:not([hidden])").length;
+    }"""
+    for url, offered in ((site.url, 1), (site.url.replace("127.0.0.1", "askbook.test"), 0)):
+        async with open_page(browser, url, quiet=False) as watched:
+            await watched.page.goto(f"{url}/")
+            assert await watched.page.evaluate(count) == offered
 
 
 async def test_the_first_paint_is_small_and_its_own(site: Service, browser: Browser) -> None:
@@ -267,6 +293,36 @@ async def test_a_server_that_is_gone_is_told_with_what_to_do(
         await expect(page.get_by_role("alert")).to_contain_text("Askbook cannot be reached")
         await expect(page.get_by_role("alert")).to_contain_text("Is the server running?")
         await expect(page.get_by_role("button", name="Try again")).to_be_visible()
+
+
+async def test_what_could_not_be_kept_is_told(ingested_demo: Path, tmp_path: Path, browser: Browser) -> None:
+    async with open_page(browser, quiet=False) as watched:
+        page = watched.page
+        with serve(build_settings(copy_home(ingested_demo, tmp_path))) as service:
+            await open_chat(page, service.url)
+            answer = await ask(page, QUESTION)
+            await expect(page.get_by_role("button", name=f"Rename: {QUESTION}")).to_be_visible()
+        thumb = answer.get_by_role("button", name="This helped")
+        await thumb.click()
+        await expect(answer.get_by_role("alert")).to_contain_text("askbook cannot be reached")
+        await expect(thumb).to_have_attribute("aria-pressed", "false")
+        await expect(answer.get_by_label("A comment")).to_have_count(0)
+
+        kept = page.get_by_role("navigation", name="Earlier conversations")
+        await page.get_by_role("button", name=f"Rename: {QUESTION}").click()
+        await page.get_by_label("New name").fill("Topics")
+        await page.keyboard.press("Enter")
+        await expect(kept.get_by_role("alert")).to_contain_text("askbook cannot be reached")
+
+
+@pytest.mark.parametrize("thread", ["00000000-0000-4000-8000-000000000000", "../x?y#z"])
+async def test_an_unknown_conversation_is_a_new_one(site: Service, browser: Browser, thread: str) -> None:
+    # A browser writes each 404 on its console.
+    async with open_page(browser, site.url, quiet=False) as watched:
+        await watched.page.goto(f"{site.url}/?{urlencode({'thread': thread})}")
+        await expect(watched.page.get_by_text("That conversation is not here")).to_be_visible()
+        await expect(watched.page).to_have_url(f"{site.url}/")
+        await ask(watched.page, QUESTION)
 
 
 async def test_light_and_dark_are_chosen_and_kept(site: Service, browser: Browser) -> None:

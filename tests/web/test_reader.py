@@ -16,7 +16,7 @@ from askbook.domain import Chunk
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
 from builders import copy_home
-from web.browsing import DESKTOP, PHONE, open_page
+from web.browsing import ON_BOTH, PHONE, open_page
 from web.chatting import BOOK, is_too_wide, open_chat
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -90,7 +90,7 @@ async def test_links_lead_to_lessons_or_the_web_and_nothing_else_lives(site: Ser
         assert (first.status_code, first.headers["location"]) == (307, f"/read/{BOOK}/README.md")
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@ON_BOTH
 async def test_a_reader_finds_the_way_through_the_book(site: Service, browser: Browser, size: tuple[int, int]) -> None:
     async with open_page(browser, site.url, size=size) as watched:
         page = watched.page
@@ -119,8 +119,9 @@ async def test_a_reader_finds_the_way_through_the_book(site: Service, browser: B
         await expect(page.locator(".lesson .cited").first).to_be_in_viewport()
 
 
-async def test_a_reader_asks_about_what_is_selected(site: Service, browser: Browser) -> None:
-    async with open_page(browser, site.url) as watched:
+@ON_BOTH
+async def test_a_reader_asks_about_what_is_selected(site: Service, browser: Browser, size: tuple[int, int]) -> None:
+    async with open_page(browser, site.url, size=size) as watched:
         page = watched.page
         await page.goto(f"{site.url}/read/{BOOK}/{LESSON}")
         await page.locator(".lesson p").first.click(click_count=3)

@@ -15,12 +15,12 @@ import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 
 from answer.scripted_model import Reply, Request, Turn, quote, scripted_model
-from api.service import Service, build_settings, serve, with_model
+from api.service import Service, build_settings, ingest, serve, with_model
 from askbook.api.origins import FRESH_SECONDS
 from askbook.wiring import open_store
 from builders import copy_home
 from web.axe import find_faults
-from web.browsing import DESKTOP, PHONE, Watched, open_page
+from web.browsing import DESKTOP, ON_BOTH, PHONE, Watched, open_page
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -119,7 +119,7 @@ async def ask(panel: Locator, text: str) -> Locator:
     return replies.last
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+@ON_BOTH
 async def test_ask_open_a_source_and_follow_up(browser: Browser, docs: Site, size: tuple[int, int]) -> None:
     async with visit(browser, docs, size) as watched:
         panel = await open_panel(watched.page)
@@ -154,8 +154,9 @@ async def test_a_refusal_leads_to_the_nearest_sections(browser: Browser, docs: S
         assert await nearest.get_attribute("target") == "_blank"
 
 
-async def test_a_selected_text_answers(browser: Browser, docs: Site) -> None:
-    async with visit(browser, docs) as watched:
+@ON_BOTH
+async def test_a_selected_text_answers(browser: Browser, docs: Site, size: tuple[int, int]) -> None:
+    async with visit(browser, docs, size) as watched:
         page = watched.page
         await page.evaluate("getSelection().selectAllChildren(document.getElementById('text'))")
         await page.get_by_role("button", name="Ask about this").click()
@@ -166,6 +167,22 @@ async def test_a_selected_text_answers(browser: Browser, docs: Site) -> None:
         await expect(reply.locator(".sources")).to_contain_text("Selected text")
         await panel.get_by_role("button", name="Ask without the selected text").click()
         await expect(panel.locator(".selected")).to_be_hidden()
+
+
+async def test_a_book_without_pages_of_its_own_has_no_links(tmp_path: Path, browser: Browser) -> None:
+    folder = tmp_path / "robots"
+    folder.mkdir()
+    (folder / "gears.md").write_text("# Gears\n\n## Turning\n\nGear one of the robot turns four times a minute.\n")
+    settings = build_settings(tmp_path / "home", askbook_embedder="none")
+    await ingest(settings, folder)
+    with serve(settings) as service, host_site() as docs:
+        await _join(service, docs)
+        async with visit(browser, docs) as watched:
+            panel = await open_panel(watched.page)
+            reply = await ask(panel, "How many times a minute does gear one of the robot turn?")
+            await reply.locator(".chip").first.click()
+            await expect(panel.locator(".source:visible")).to_contain_text("four times a minute")
+            await expect(panel.get_by_role("link")).to_have_count(0)
 
 
 async def test_no_style_gets_in_or_out(browser: Browser, docs: Site) -> None:
@@ -266,12 +283,15 @@ def _quote_slowly(number: int, request: Request) -> Reply:
     return replace(reply, text=f"{reply.text} " * 100, pace=0.05) if isinstance(reply, Turn) and reply.text else reply
 
 
-async def test_it_streams_and_stops(ingested_demo: Path, tmp_path: Path, browser: Browser) -> None:
+@ON_BOTH
+async def test_it_streams_and_stops(
+    ingested_demo: Path, tmp_path: Path, browser: Browser, size: tuple[int, int]
+) -> None:
     with scripted_model(_quote_slowly) as model, host_site() as docs:
         settings = build_settings(copy_home(ingested_demo, tmp_path), **with_model(model.url))
         with serve(settings) as service:
             await _join(service, docs)
-            async with visit(browser, docs) as watched:
+            async with visit(browser, docs, size) as watched:
                 panel = await open_panel(watched.page)
                 await panel.get_by_label("Your question").fill(QUESTION)
                 await panel.get_by_label("Your question").press("Enter")

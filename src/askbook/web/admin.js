@@ -1,11 +1,11 @@
 // The author's page: how the book is read, its jobs, what it could not answer, and the keys.
 
 import { icon, make } from "./dom.js";
-import { copyText, safeAddress } from "./markdown.js";
+import { copyButton, safeAddress } from "./markdown.js";
 import { call } from "./stream.js";
 import { barChart, shareChart } from "./charts.js";
 
-const BUSY_MS = 1500;
+const BUSY_MS = 3000;
 const IDLE_MS = 15000;
 const GAPS = 8;
 const KEPT = "askbook-key";
@@ -18,7 +18,7 @@ const sum = (numbers) => numbers.reduce((total, one) => total + one, 0);
 let key = sessionStorage.getItem(KEPT) || "";
 let books = [];
 let timer = 0;
-let watched = new Set();
+let known = null;
 let drawn = "";
 
 const api = (path, options = {}) => call(path, { ...options, headers: key ? { "X-API-Key": key } : {} });
@@ -27,7 +27,7 @@ const api = (path, options = {}) => call(path, { ...options, headers: key ? { "X
 
 async function start() {
   try {
-    await loadBooks();
+    await loadJobs();
   } catch (problem) {
     if (problem.status === 401) return askForKey(key ? problem : null);
     return show(problem);
@@ -50,6 +50,7 @@ function forget() {
   clearTimeout(timer);
   sessionStorage.removeItem(KEPT);
   key = "";
+  known = null;
   at("main").hidden = at("leave").hidden = true;
 }
 
@@ -83,15 +84,14 @@ async function attempt(work) {
 
 // --- books and jobs --------------------------------------------------------------------------------
 
-async function loadBooks() {
+/** While a job runs this is one request: the books are asked for again when one has begun or ended. */
+async function loadJobs() {
   // Asked first: whoever may not see the jobs may see nothing here.
   const { jobs } = await api("/ingestion/status?limit=10");
-  books = (await api("/info")).books;
-  for (const choice of document.querySelectorAll("select[name=book_id]")) {
-    const chosen = choice.value;
-    choice.replaceChildren(choice.options[0], ...books.map((book) => make("option", { value: book.book_id }, book.title)));
-    choice.value = chosen;
-  }
+  const stages = jobs.map((job) => `${job.job_id} ${job.status}`).join();
+  const changed = stages !== known;
+  if (changed) await loadBooks();
+  known = stages;
   // Drawn anew only where something changed: what somebody has opened stays open.
   const told = JSON.stringify([books, jobs]);
   if (told !== drawn) {
@@ -99,17 +99,23 @@ async function loadBooks() {
     showShelf(jobs);
     showJobs(jobs);
   }
-  return jobs;
+  return { changed, busy: jobs.some(isOpen) };
+}
+
+async function loadBooks() {
+  books = (await api("/info")).books;
+  for (const choice of document.querySelectorAll("select[name=book_id]")) {
+    const chosen = choice.value;
+    choice.replaceChildren(choice.options[0], ...books.map((book) => make("option", { value: book.book_id }, book.title)));
+    choice.value = chosen;
+  }
 }
 
 async function poll() {
   clearTimeout(timer);
-  const jobs = await attempt(loadBooks);
-  if (!jobs) return at("main").hidden || (timer = setTimeout(poll, IDLE_MS));
-  const busy = new Set(jobs.filter(isOpen).map((job) => job.job_id));
-  if ([...watched].some((job) => !busy.has(job))) loadReading();
-  watched = busy;
-  timer = setTimeout(poll, busy.size ? BUSY_MS : IDLE_MS);
+  const { changed, busy } = (await attempt(loadJobs)) || {};
+  if (changed) loadReading();
+  if (!at("main").hidden) timer = setTimeout(poll, busy ? BUSY_MS : IDLE_MS);
 }
 
 const isOpen = (job) => job.status === "queued" || job.status === "running";
@@ -165,7 +171,7 @@ const STATES = { queued: "Waiting", running: "Running", completed: "Done", faile
 function showJobs(jobs) {
   const rows = jobs.map((job) => [
     make("span", { class: `state ${job.status}` }, STATES[job.status]),
-    `${job.book_id} · ${job.mode}`,
+    [`${job.book_id} · ${job.mode}`, job.error_message && make("p", { class: "problem" }, job.error_message)],
     isOpen(job) ? `${Math.round(100 * job.progress)} %` : `${job.files_processed} of ${job.files_total} files`,
     `+${job.chunks_created} −${job.chunks_deleted}`,
     job.problems.length ? count(job.problems.length, "warning") : "–",
@@ -198,7 +204,7 @@ function showUsage({ days }) {
   const asked = sum(days.map((day) => day.asked));
   const [up, down] = [sum(days.map((day) => day.helpful)), sum(days.map((day) => day.unhelpful))];
   at("tiles").replaceChildren(
-    tile("Questions", asked.toLocaleString(), `${(asked / days.length).toFixed(asked < days.length * 10 ? 1 : 0)} a day`),
+    tile("Questions", asked.toLocaleString(), `${Number((asked / days.length).toFixed(asked < days.length * 10 ? 1 : 0))} a day`),
     tile("Answered", share(asked - total("refused"), asked), count(asked - total("refused"), "answer")),
     tile("Well supported", share(total("high"), asked - total("refused")), "of the answers"),
     tile("Thumbs up", share(up, up + down), up + down ? `${up} up, ${down} down` : "no thumbs yet"),
@@ -321,12 +327,11 @@ at("new-key").addEventListener("submit", async (event) => {
 });
 
 function showMade(made) {
-  const copy = (text) => make("button", { type: "button", class: "quiet", "aria-label": "Copy", onclick: (event) => copyText(text, event.currentTarget) }, icon("copy"));
   const line = `<script src="${location.origin}/widget.js" data-key="${made.key}" defer></` + "script>";
   at("made").replaceChildren(
     make("div", { class: "made" },
       make("p", {}, make("b", {}, `The key “${made.name}”. `), made.origins.length ? "Put this line into your site’s pages:" : "Keep it now: it is not shown again."),
-      make("p", { class: "secret" }, make("code", {}, made.origins.length ? line : made.key), copy(made.origins.length ? line : made.key)),
+      make("p", { class: "secret" }, make("code", {}, made.origins.length ? line : made.key), copyButton("Copy", () => (made.origins.length ? line : made.key))),
     ),
   );
 }

@@ -2,11 +2,11 @@
 // The chat page and the widget both use it; nothing here looks at the page it is on.
 
 import { make } from "./dom.js";
-import { codeBlock, copyText, renderMarkdown, safeAddress } from "./markdown.js";
+import { codeBlock, copyButton, renderMarkdown, safeAddress } from "./markdown.js";
 
-export { renderMarkdown, copyText, codeBlock, safeAddress };
+export { renderMarkdown, copyButton, codeBlock, safeAddress };
 export { askStream, call, Problem } from "./stream.js";
-export { make, icon } from "./dom.js";
+export { make, icon, renderWrong } from "./dom.js";
 
 /**
  * `reply`: a ChatResponse. `onSource(source, number, chip)`: a chip was chosen; without it chips are links.
@@ -98,7 +98,8 @@ function renderRefusal(reply, options) {
   const links = nearest.map((source) => {
     const steps = titleOf(source).split(" › ");
     const words = [make("span", { class: "where" }, steps.slice(1, -1).join(" › ")), make("span", {}, steps.at(-1))];
-    return make("li", {}, make("a", { href: safeAddress(options.linkTo(source)) }, words));
+    const href = safeAddress(options.linkTo(source));
+    return make("li", {}, make(href ? "a" : "p", { href }, words));
   });
   return make(
     "div",

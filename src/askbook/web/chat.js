@@ -1,6 +1,6 @@
 // The chat page: what is asked, what is answered, and what stands around it.
 
-import { Problem, askStream, call, copyText, icon, make, renderAnswer, renderReply, toPlainText } from "./answer.js";
+import { Problem, askStream, call, copyButton, icon, make, renderAnswer, renderReply, renderWrong, toPlainText } from "./answer.js";
 import { renderFilters } from "./filters.js";
 import { renderKeyForm } from "./keyform.js";
 import { Panel } from "./panel.js";
@@ -67,7 +67,7 @@ function note(thread) {
   threads.mark(thread);
 }
 
-function startThread() {
+function startThread(notice = null) {
   state.asking?.abort();
   note(null);
   state.messages = 0;
@@ -80,6 +80,7 @@ function startThread() {
     make(
       "section",
       { class: "welcome" },
+      notice && make("p", { class: "notice", role: "status" }, notice),
       make("h2", {}, "What would you like to know?"),
       make("p", {}, `Ask “${state.book.title}”: ${lessons} ${lessons === 1 ? "lesson" : "lessons"}, and every answer shows where it stands.`),
       questions.length > 0 && make("ul", { class: "suggestions", "aria-label": "Questions to begin with" }, questions),
@@ -95,9 +96,9 @@ async function openThread(id) {
   panel.close();
   let thread;
   try {
-    thread = await api(`/session/${id}/history`);
+    thread = await api(`/session/${encodeURIComponent(id)}/history`);
   } catch (problem) {
-    return problem.status === 404 ? startThread() : showTrouble(problem, () => openThread(id));
+    return [400, 404].includes(problem.status) ? startThread("That conversation is not here: it was deleted, or its address is wrong.") : showTrouble(problem, () => openThread(id));
   }
   const other = state.books.find((one) => one.book_id === thread.book_id);
   if (other && other !== state.book) return openBook(other, id);
@@ -273,23 +274,26 @@ function retry(turn, question, attached) {
 // --- below an answer -------------------------------------------------------------------------------
 
 function renderActions(reply, session, position) {
-  const copy = make("button", { type: "button", class: "quiet", "aria-label": "Copy with citations", title: "Copy with citations" }, icon("copy"));
-  copy.addEventListener("click", () => copyText(toPlainText(reply, readUrl), copy));
-  const bar = make("div", { class: "actions" }, copy);
+  const bar = make("div", { class: "actions" }, copyButton("Copy with citations", () => toPlainText(reply, readUrl)));
   const thumb = (helpful, words) => {
     const button = make("button", { type: "button", class: "quiet", "aria-label": words, title: words, "aria-pressed": "false" }, icon(helpful ? "up" : "down"));
     button.addEventListener("click", () => judge(helpful, button));
     return button;
   };
   const judge = async (helpful, button) => {
-    await send(helpful, null);
+    if (!(await send(helpful, null))) return;
     for (const one of bar.querySelectorAll("[aria-pressed]")) one.setAttribute("aria-pressed", String(one === button));
     bar.querySelector("form, .thanks")?.remove();
     bar.append(renderComment((comment) => send(helpful, comment), helpful));
   };
   const send = async (helpful, comment) => {
     const body = { session_id: session, helpful, position, ...(comment && { comment }) };
-    await api("/feedback", { method: "POST", body }).catch((problem) => speak(problem.message));
+    bar.querySelector(".wrong")?.remove();
+    try {
+      return await api("/feedback", { method: "POST", body });
+    } catch (problem) {
+      bar.append(renderWrong(problem));
+    }
   };
   bar.append(thumb(true, "This helped"), thumb(false, "This did not help"));
   return bar;
@@ -300,7 +304,7 @@ function renderComment(send, helpful) {
   const form = make("form", {}, input, make("button", { class: "button" }, "Send"));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (input.value.trim()) await send(input.value.trim());
+    if (input.value.trim() && !(await send(input.value.trim()))) return;
     form.replaceWith(make("span", { class: "thanks", role: "status" }, "Thank you."));
   });
   return form;

@@ -12,6 +12,11 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
+/** What went wrong, beside what was tried. */
+export function renderWrong(problem) {
+  return make("p", { class: "wrong", role: "alert" }, [problem.message, problem.detail].filter(Boolean).join(". "));
+}
+
 const SHAPES = {
   plus: "M12 5v14M5 12h14",
   send: "M12 19V5M5.5 11.5 12 5l6.5 6.5",

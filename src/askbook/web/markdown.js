@@ -65,15 +65,20 @@ function readIndented(lines, at) {
 }
 
 export function codeBlock(code, language) {
-  const button = make("button", { type: "button", class: "quiet", "aria-label": "Copy this code" }, icon("copy"));
-  button.addEventListener("click", () => copyText(code, button));
   const shown = make("pre", { tabindex: "0", role: "region", "aria-label": language ? `Code, ${language}` : "Code" });
   shown.append(make("code", {}, highlight(code, language)));
-  return make("div", { class: "code" }, make("div", { class: "code-head" }, make("span", {}, language || "text"), button), shown);
+  return make("div", { class: "code" }, make("div", { class: "code-head" }, make("span", {}, language || "text"), copyButton("Copy this code", () => code)), shown);
+}
+
+/** Hidden where the browser lets no page copy: over plain HTTP, beyond this machine. */
+export function copyButton(label, read) {
+  const button = make("button", { type: "button", class: "quiet", "aria-label": label, title: label, hidden: !navigator.clipboard }, icon("copy"));
+  button.addEventListener("click", () => copyText(read(), button));
+  return button;
 }
 
 /** The button shows that it was done. */
-export async function copyText(text, button) {
+async function copyText(text, button) {
   await navigator.clipboard.writeText(text.replace(/[\ue000\ue001]/g, ""));
   const before = [...button.childNodes];
   button.replaceChildren(icon("done"), ...before.slice(1));
@@ -248,6 +253,7 @@ function link(url, words, options) {
 
 /** The address in full where it leads to the web, else null: `javascript:` and `data:` lead nowhere. */
 export function safeAddress(url) {
+  if (!url) return null;
   try {
     const address = new URL(url, location.origin);
     return ["http:", "https:"].includes(address.protocol) ? address.href : null;

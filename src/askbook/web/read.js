@@ -1,9 +1,9 @@
 // The reader: the lesson is there already; this adds the search, the colours of code, and asking about what was selected.
 
-import { copyText } from "./markdown.js";
+import { copyButton } from "./markdown.js";
 import { highlight } from "./highlight.js";
 import { call } from "./stream.js";
-import { icon, make } from "./dom.js";
+import { icon, make, renderWrong } from "./dom.js";
 import { renderKeyForm } from "./keyform.js";
 import { SELECTED_MAX, keepSelection, keyHeaders, switchTheme } from "./state.js";
 
@@ -27,9 +27,7 @@ if (book) {
 function dressListings() {
   for (const listing of document.querySelectorAll(".lesson .code")) {
     const code = listing.querySelector("code");
-    const button = make("button", { type: "button", class: "quiet", "aria-label": "Copy this code" }, icon("copy"));
-    button.addEventListener("click", () => copyText(code.textContent, button));
-    listing.querySelector(".code-head").append(button);
+    listing.querySelector(".code-head").append(copyButton("Copy this code", () => code.textContent));
     // Marked words stay marked rather than coloured.
     if (!code.querySelector("mark")) code.replaceChildren(highlight(code.textContent, code.dataset.language));
   }
@@ -72,7 +70,7 @@ function wireSearch() {
       if (input.value.trim() === text) show(renderFound(answer.results));
     } catch (problem) {
       if (problem.status === 401) show(renderKeyForm(search));
-      else show(make("p", { role: "alert" }, [problem.message, problem.detail].filter(Boolean).join(". ")));
+      else show(renderWrong(problem));
     }
   };
   input.addEventListener("input", () => {

@@ -18,10 +18,6 @@ export async function keepKey(key) {
   sessionStorage.setItem(KEY, key);
 }
 
-export function forgetKey() {
-  sessionStorage.removeItem(KEY);
-}
-
 export function isDark() {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

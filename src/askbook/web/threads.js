@@ -1,6 +1,6 @@
 // The list of conversations: open, rename, delete.
 
-import { icon, make } from "./dom.js";
+import { icon, make, renderWrong } from "./dom.js";
 
 export class ThreadList {
   constructor(list, { api, onOpen, onGone }) {
@@ -8,8 +8,13 @@ export class ThreadList {
   }
 
   async load(book, current = this.current) {
-    const { threads } = await this.api(`/sessions?limit=100&book_id=${encodeURIComponent(book)}`).catch(() => ({ threads: [] }));
-    const groups = Map.groupBy(threads, (thread) => ageOf(new Date(thread.updated_at)));
+    let kept;
+    try {
+      kept = await this.api(`/sessions?limit=100&book_id=${encodeURIComponent(book)}`);
+    } catch (problem) {
+      return this.list.replaceChildren(make("li", {}, renderWrong(problem)));
+    }
+    const groups = Map.groupBy(kept.threads, (thread) => ageOf(new Date(thread.updated_at)));
     this.list.replaceChildren(
       ...[...groups].map(([age, some]) =>
         make("li", {}, make("h2", {}, age), make("ul", {}, some.map((thread) => this.draw(thread)))),
@@ -50,9 +55,13 @@ export class ThreadList {
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       const title = input.value.trim();
-      if (title && title !== thread.title)
-        thread.title = (await this.api(`/session/${thread.thread_id}`, { method: "PATCH", body: { title } }).catch(() => thread)).title;
-      back();
+      form.querySelector(".wrong")?.remove();
+      try {
+        if (title && title !== thread.title) thread.title = (await this.api(`/session/${thread.thread_id}`, { method: "PATCH", body: { title } })).title;
+        back();
+      } catch (problem) {
+        form.append(renderWrong(problem));
+      }
     });
     input.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
@@ -68,9 +77,12 @@ export class ThreadList {
     const leave = make("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Keep");
     const remove = make("button", { type: "button", class: "button danger" }, "Delete");
     remove.addEventListener("click", async () => {
-      await this.api(`/session/${thread.thread_id}`, { method: "DELETE" }).catch((problem) => {
-        if (problem.status !== 404) throw problem;
-      });
+      dialog.querySelector(".wrong")?.remove();
+      try {
+        await this.api(`/session/${thread.thread_id}`, { method: "DELETE" });
+      } catch (problem) {
+        if (problem.status !== 404) return dialog.append(renderWrong(problem));
+      }
       dialog.close();
       row.remove();
       if (this.current === thread.thread_id) this.onGone();

@@ -1,6 +1,6 @@
 // The widget's panel: a conversation with one book, in a shadow root of its own, on a page that is somebody else's.
 
-import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, safeAddress, titleOf } from "./answer.js";
+import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, renderWrong, safeAddress, titleOf } from "./answer.js";
 import { suggestQuestions } from "./suggestions.js";
 
 const READER = "askbook-reader";
@@ -16,7 +16,8 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
 
   const headers = { "X-Reader": readToken(), ...(key && { "X-API-Key": key }) };
   const named = book ? { book_id: book } : {};
-  const linkTo = (source) => new URL(source.url, `${home}/`).href;
+  // A book without a base_url is read on askbook's own pages, which a site's visitors may not open.
+  const linkTo = ({ url }) => (!url || url.startsWith("/read/") ? null : new URL(url, `${home}/`).href);
   let session = remember(sessionStorage, SESSION);
   let turns = 0;
   let selected = "";
@@ -186,7 +187,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
   }
 
   function addReply(reply, turn) {
-    const own = new Set([location.origin, ...(reply.sources || []).map((source) => new URL(linkTo(source)).origin)]);
+    const own = new Set([location.origin, ...(reply.sources || []).map(linkTo).filter(Boolean).map((url) => new URL(url).origin)]);
     const shown = make("div", { class: "source", hidden: true });
     const onSource = (source, number, chip) => showSource(shown, source, number, chip);
     const whole = renderReply(reply, { onSource, linkTo, mayLink: (address) => own.has(new URL(address).origin) });
@@ -205,7 +206,8 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
     if (again) return;
     chip.setAttribute("aria-expanded", "true");
     const back = make("button", { type: "button", class: "quiet", "aria-label": "Close the source", onclick: () => (showSource(shown, source, number, chip), chip.focus()) }, icon("close"));
-    const link = source.url && make("a", { class: "button", href: safeAddress(linkTo(source)), target: "_blank", rel: "noopener" }, "Read it in the book");
+    const href = safeAddress(linkTo(source));
+    const link = href && make("a", { class: "button", href, target: "_blank", rel: "noopener" }, "Read it in the book");
     shown.replaceChildren(make("div", { class: "head" }, make("b", {}, `${number}`), make("span", {}, titleOf(source)), back), make("div", { class: "answer", tabindex: "0", role: "region", "aria-label": "What it says" }, renderMarkdown(source.quote || source.chunk_text)), link || "");
     shown.hidden = false;
     shown.scrollIntoView({ block: "nearest" });
@@ -215,8 +217,14 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
   function thumbs(turn) {
     const give = async (helpful, button) => {
       const body = { session_id: session, helpful, position: 2 * turn - 1 };
-      await call(`${home}/feedback`, { method: "POST", headers, body }).catch(() => null);
-      for (const one of button.parentElement.children) one.setAttribute("aria-pressed", String(one === button));
+      const bar = button.parentElement;
+      bar.querySelector(".wrong")?.remove();
+      try {
+        await call(`${home}/feedback`, { method: "POST", headers, body });
+        for (const one of bar.children) one.setAttribute("aria-pressed", String(one === button));
+      } catch (problem) {
+        bar.append(renderWrong(problem));
+      }
     };
     const thumb = (name, label, helpful) => make("button", { type: "button", class: "quiet", "aria-label": label, title: label, "aria-pressed": "false", onclick: (event) => give(helpful, event.currentTarget) }, icon(name));
     return make("div", { class: "thumbs" }, thumb("up", "This helped", true), thumb("down", "This did not help", false));

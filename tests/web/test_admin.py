@@ -178,6 +178,8 @@ async def test_a_mistake_is_told(browser: Browser, fresh: Service) -> None:
     async with open_page(browser, fresh.url, quiet=False) as watched:
         page = watched.page
         await open_admin(page, fresh)
+        # The form knows by then that the first key is an admin's.
+        await expect(page.locator("#made")).to_contain_text("There is no key yet")
         await page.locator("#new-key").get_by_label("Name").fill("Ann")
         await page.locator("#new-key").get_by_role("button", name="Make a key").click()
         await expect(page.locator("#made")).to_contain_text("it is not shown again")

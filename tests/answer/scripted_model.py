@@ -164,6 +164,8 @@ class ScriptedModel:
     url: str
     received: list[Request]
     left: list[float]
+    spent: list[tuple[Request, float]]
+    """How long each whole reply took, the model's pace and this server's own slowness together."""
 
 
 @contextlib.contextmanager
@@ -173,7 +175,7 @@ def scripted_model(script: Script) -> Iterator[ScriptedModel]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
-        yield ScriptedModel(f"http://127.0.0.1:{server.server_port}/v1", server.received, server.left)
+        yield ScriptedModel(f"http://127.0.0.1:{server.server_port}/v1", server.received, server.left, server.spent)
     finally:
         server.closing.set()
         server.shutdown()
@@ -190,6 +192,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(*args)
         self.received: list[Request] = []
         self.left: list[float] = []
+        self.spent: list[tuple[Request, float]] = []
         self.lock = threading.Lock()
         self.closing = threading.Event()
 
@@ -221,8 +224,10 @@ class _Handler(BaseHTTPRequestHandler):
         sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(self.path, headers, sent)
+        started = time.monotonic()
         try:
             self._reply(request, self.server.next_reply(request))
+            self.server.spent.append((request, time.monotonic() - started))
         except (_Left, OSError):
             self.close_connection = True
             self.server.left.append(time.monotonic())

@@ -22,7 +22,7 @@ from askbook.api.limits import LimitHeaders, build_limiter
 from askbook.api.metrics import Metrics
 from askbook.api.middleware import RequestScope
 from askbook.api.origins import KnownOrigins
-from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, openai, pages, search, widget
+from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, openai, pages, search
 from askbook.api.runner import Runner
 from askbook.api.running import Patience, Running
 from askbook.api.schemas import ContentEvent, RetrievalResult, ToolCallEvent
@@ -77,7 +77,7 @@ def create_app(settings: Settings, patience: Patience | None = None) -> FastAPI:
         telemetry=build_telemetry(settings),
     )
     app.state.limiter = build_limiter(settings)
-    for routes in (answers, search, ingestion, gaps, admin, openai, health, pages, widget):
+    for routes in (answers, search, ingestion, gaps, admin, openai, health, pages):
         app.include_router(routes.router)
     if mcp.INSTALLED:
         app.include_router(mcp.router)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -23,6 +22,7 @@ from askbook.domain import (
     SearchMode,
 )
 from askbook.settings import Settings
+from askbook.store import database
 from askbook.store.threads import TITLE_MAX
 
 NUMBER_MAX = 1_000_000
@@ -31,15 +31,12 @@ UUID4 = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-
 UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 BOOK_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
-# What no database stores and no answer can be written in: NUL, and half of a character.
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-
 
 def to_storable(value: Any) -> Any:
     """JSON as it came, with a mark where a character is none."""
     match value:
         case str():
-            return _UNSTORABLE.sub("\ufffd", value)
+            return database.to_storable(value)
         case list():
             return [to_storable(one) for one in value]
         case dict():

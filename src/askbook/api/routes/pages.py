@@ -1,4 +1,4 @@
-"""The pages for people: `/` (chat), `/read/…` (the lessons), `/docs`, and `/assets`, what they are made of.
+"""The pages for people: `/` (chat), `/read/…` (the lessons), `/admin`, `/docs`, `/widget.js`, and `/assets`, their parts.
 
 Nothing of it comes from elsewhere. `/` is a shell without data; what it shows it asks of the API with the reader's key.
 """
@@ -54,6 +54,17 @@ async def asset(name: str, request: Request) -> Response:
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return Response(body, media_type=kind, headers={**headers, "Cross-Origin-Resource-Policy": "cross-origin"})
+
+
+@router.get("/widget.js")
+async def widget(request: Request) -> Response:
+    return await asset("widget.js", request)
+
+
+@router.get("/admin")
+async def admin() -> HTMLResponse:
+    """A shell without data too; it asks with the author's key."""
+    return HTMLResponse(_read("admin.html"), headers=PAGE_HEADERS)
 
 
 # --- the reader -----------------------------------------------------------------------------------

@@ -90,8 +90,11 @@ async def _refuse(store: Store, text: str, book_id: str) -> None:
     refusal = Refusal("not_in_book", "I do not know", (PASSAGE,), "", UNSURE)
     thread = await store.threads.open(None, book_id)
     exchange = Message("user", text, now), Message("assistant", refusal.text, now)
-    thread = await store.threads.save_exchange(thread, *exchange)
-    await store.questions.save_asked(thread, text, text, refusal, False)
+    thread = await store.threads.save_exchange(
+        thread,
+        *exchange,
+        along=lambda connection, saved: store.questions.save_asked(connection, saved, text, text, refusal, False),
+    )
     if "price" in text:
         await store.questions.save_feedback(thread.thread_id, "", False, "It *costs*\nsomething [1]")
 

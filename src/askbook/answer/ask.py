@@ -173,11 +173,12 @@ class _Inquiry:
         self._enter("received")
         self._enter("validating")
         text = self.searched = _check(self.question)
-        book = await self.parts.ledger.load_book(self.question.filters.book_id)
+        book_id = self.question.filters.book_id
+        chunks = await self.parts.ledger.count_chunks(book_id)
         metadata = to_metadata(self.question.reader)
-        thread = await self.parts.threads.open(self.question.thread_id, book.book_id, self.question.owner, metadata)
+        thread = await self.parts.threads.open(self.question.thread_id, book_id, self.question.owner, metadata)
         self._enter("processing")
-        reply = await self._reply(text, thread, not book.total_chunks)
+        reply = await self._reply(text, thread, empty=not chunks)
         thread = await self._save(thread, text, reply)
         self._enter("completed")
         return Replied(reply, self._account(thread.thread_id))
@@ -391,12 +392,18 @@ class _Inquiry:
             tool_calls=tuple(self.retrievals),
             refusal=reply.reason if isinstance(reply, Refusal) else None,
         )
-        saved = await self.parts.threads.save_exchange(
-            thread, asked, said, tokens_used=self.tokens, model=self.model, metadata=to_metadata(self.question.reader)
-        )
         selected = self.question.selected_text is not None
-        await self.parts.questions.save_asked(saved, text, self.searched, reply, selected)
-        return saved
+        return await self.parts.threads.save_exchange(
+            thread,
+            asked,
+            said,
+            tokens_used=self.tokens,
+            model=self.model,
+            metadata=to_metadata(self.question.reader),
+            along=lambda connection, saved: self.parts.questions.save_asked(
+                connection, saved, text, self.searched, reply, selected
+            ),
+        )
 
     def _account(self, thread_id: str) -> Account:
         return Account(

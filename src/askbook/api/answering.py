@@ -132,8 +132,8 @@ async def _follow(
 ) -> AsyncGenerator[Event]:
     """The events of a question, until its last or until one of the ends has come. None where nothing came for a while."""
     events = (askbook or running.askbook).ask(question)
-    ends = [*ends, running.closing.over(), running.watch.until_down(NEEDED)]
-    reasons = [asyncio.create_task(end) for end in ends]
+    own = [running.watch.until_down(NEEDED), *(asyncio.create_task(end) for end in ends)]
+    reasons = [*own, running.closing.over]
     coming: asyncio.Future[AnswerEvent] | None = None
     try:
         while True:
@@ -152,7 +152,7 @@ async def _follow(
             if isinstance(event, Replied | Failed):
                 return
     finally:
-        for reason in reasons:
+        for reason in own:
             reason.cancel()
         await running.leave(_close(coming, events))
 

@@ -17,20 +17,23 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 class Closing:
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
+        self._loop = asyncio.get_running_loop()
         self._grace = grace
         self._begun = asyncio.Event()
+        self.over: asyncio.Future[AskbookError] = self._loop.create_future()
+        """Done when no answer may go on. All wait for the same one."""
 
     def begin(self) -> None:
-        self._begun.set()
+        if not self._begun.is_set():
+            self._begun.set()
+            self._loop.call_later(self._grace, self._end)
 
     async def wait(self) -> None:
         await self._begun.wait()
 
-    async def over(self) -> AskbookError:
-        """When no answer may go on."""
-        await self._begun.wait()
-        await asyncio.sleep(self._grace)
-        return ShuttingDown("the server is shutting down", "Nothing of this answer is kept; ask again in a moment.")
+    def _end(self) -> None:
+        advice = "Nothing of this answer is kept; ask again in a moment."
+        self.over.set_result(ShuttingDown("the server is shutting down", advice))
 
 
 @contextlib.contextmanager

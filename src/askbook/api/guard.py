@@ -46,7 +46,7 @@ async def _answer_or_outage(
             await send(message)
 
     parts = NEEDED if scope["path"] in SEARCHING else ("database",)
-    down = asyncio.create_task(running.watch.until_down(parts))
+    down = running.watch.until_down(parts)
     answer = asyncio.ensure_future(app(scope, receive, send_on))
     try:
         await asyncio.wait({down, answer}, return_when=FIRST_COMPLETED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from askbook.errors import AskbookError, IndexUnavailable, StorageError
@@ -37,7 +37,7 @@ class Watch:
         self.signs = {part: Sign() for part in pings}
         self._asked_at = dict.fromkeys(pings, 0.0)
         self._pending: set[asyncio.Future[object]] = set()
-        self._gone = {part: asyncio.Event() for part in pings}
+        self._waiting: dict[asyncio.Future[AskbookError], Collection[str]] = {}
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -48,15 +48,20 @@ class Watch:
         await asyncio.gather(*(self._ask(part) for part in self._pings))
         return self.signs
 
-    async def until_down(self, parts: Iterable[str]) -> AskbookError:
-        """Waits for the first of them to go."""
-        waiting = {asyncio.create_task(self._gone[part].wait()): part for part in parts}
-        try:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            return to_outage(waiting[done.pop()])
-        finally:
-            for task in waiting:
-                task.cancel()
+    def until_down(self, parts: Collection[str]) -> asyncio.Future[AskbookError]:
+        """Done when the first of them goes; cancelled by whoever waits no longer."""
+        down: asyncio.Future[AskbookError] = asyncio.get_running_loop().create_future()
+        self._waiting[down] = parts
+        down.add_done_callback(self._waiting.pop)
+        for part in parts:
+            if not self.signs[part].up:
+                self._tell(part)
+        return down
+
+    def _tell(self, part: str) -> None:
+        for down, parts in self._waiting.items():
+            if part in parts and not down.done():
+                down.set_result(to_outage(part))
 
     async def _follow(self, part: str) -> None:
         while True:
@@ -74,9 +79,7 @@ class Watch:
         self._asked_at[part] = started
         before, self.signs[part] = self.signs[part], Sign(not why, took * 1000, why)
         if why:
-            self._gone[part].set()
-        else:
-            self._gone[part].clear()
+            self._tell(part)
         if before.up != (not why):
             logger.log(logging.INFO if not why else logging.ERROR, "%s is %s", part, "back" if not why else "down")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -17,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.sql.schema import Table
 
 from askbook.errors import StorageError
+from askbook.store import sqlite as sqlite_driver
 
 HEAD = "0007"
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -32,12 +34,14 @@ def to_storable(text: str) -> str:
 class Database:
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
+        # SQLite has one writer. Whoever found it busy would sleep and look again, for up to a tenth of a second each time.
+        self._turn = asyncio.Lock() if engine.dialect.name == "sqlite" else contextlib.nullcontext()
 
     @contextlib.asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
         """One transaction, committed at the end or not at all."""
         with _translated(self.engine):
-            async with self.engine.connect() as connection:
+            async with self._turn, self.engine.connect() as connection:
                 await connection.execution_options(askbook_writes=True)
                 async with connection.begin():
                     yield connection
@@ -96,7 +100,9 @@ def _create_engine(url: str | URL) -> AsyncEngine:
             f"DATABASE_URL names {parsed.get_backend_name()}, which askbook does not speak",
             "Use sqlite:///path/to/file.db or postgresql://user:password@host/name.",
         )
-    engine = create_async_engine(parsed.set(drivername="sqlite+aiosqlite"))
+    engine = create_async_engine(
+        parsed.set(drivername="sqlite+aiosqlite"), connect_args={"async_creator_fn": sqlite_driver.connect}
+    )
 
     # pysqlite would open transactions late and by guesswork; askbook says BEGIN itself.
     @event.listens_for(engine.sync_engine, "connect")
@@ -118,7 +124,8 @@ def _create_engine(url: str | URL) -> AsyncEngine:
     @event.listens_for(engine.sync_engine, "begin")
     def _(connection: Connection) -> None:
         writes = connection.get_execution_options().get("askbook_writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        driver: Any = connection.connection.driver_connection
+        driver.begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
 
     return engine
 

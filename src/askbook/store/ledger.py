@@ -86,13 +86,18 @@ class Ledger:
 
     async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
         """The book's revision, how many chunks it has, and how many of them hold each term."""
-        about = select(books.c.revision, books.c.total_chunks).where(books.c.book_id == book_id)
+        its_terms = (terms.c.book_id == books.c.book_id) & terms.c.term_id.in_(list(term_ids))
+        query = (
+            select(books.c.revision, books.c.total_chunks, terms.c.term_id, terms.c.chunks)
+            .select_from(books)
+            .outerjoin(terms, its_terms)
+            .where(books.c.book_id == book_id)
+        )
         async with self.database.reading() as connection:
-            revision, total = (await connection.execute(about)).first() or (0, 0)
-            query = select(terms.c.term_id, terms.c.chunks).where(
-                terms.c.book_id == book_id, terms.c.term_id.in_(list(term_ids))
-            )
-            return revision, total, {row[0]: row[1] for row in await connection.execute(query)}
+            rows = (await connection.execute(query)).all()
+        if not rows:
+            return 0, 0, {}
+        return rows[0].revision, rows[0].total_chunks, {row[2]: row[3] for row in rows if row[2] is not None}
 
     async def revision(self, book_id: str) -> int:
         """Grows with every commit to the book; 0 for a book that is not there."""
@@ -136,7 +141,7 @@ class Ledger:
         async with self.database.reading() as connection:
             book = (await connection.execute(about)).first()
             if book is None:
-                raise NotFound(f"there is no book {book_id}", "`askbook ingest FOLDER` makes one.")
+                raise _no_book(book_id)
             known = self._outlines.get(book_id)
             if known is not None and (known.title, known.revision) == tuple(book):
                 return known
@@ -154,7 +159,14 @@ class Ledger:
     async def load_book(self, book_id: str) -> BookRecord:
         for record in await self._load_books(select(books, _UNEMBEDDED).where(books.c.book_id == book_id)):
             return record
-        raise NotFound(f"there is no book {book_id}", "`askbook ingest FOLDER` makes one; `askbook doctor` lists them.")
+        raise _no_book(book_id)
+
+    async def count_chunks(self, book_id: str) -> int:
+        async with self.database.reading() as connection:
+            total = await connection.scalar(select(books.c.total_chunks).where(books.c.book_id == book_id))
+        if total is None:
+            raise _no_book(book_id)
+        return total
 
     async def _load_books(self, query: Select[Any]) -> list[BookRecord]:
         async with self.database.reading() as connection:
@@ -411,6 +423,10 @@ class Ledger:
         )
         if any(row["chunks"] < 0 for row in rows):
             await connection.execute(delete(terms).where(terms.c.book_id == book_id, terms.c.chunks <= 0))
+
+
+def _no_book(book_id: str) -> NotFound:
+    return NotFound(f"there is no book {book_id}", "`askbook ingest FOLDER` makes one; `askbook doctor` lists them.")
 
 
 async def _load_chunks(connection: AsyncConnection, book_id: str, source_file: str) -> list[Chunk]:

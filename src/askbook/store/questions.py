@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
+from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from askbook.domain import (
@@ -49,11 +49,13 @@ class Questions:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    async def save_asked(self, thread: Thread, question: str, searched: str, reply: Reply, selected: bool) -> None:
-        """`thread`: as its exchange was saved. Where somebody has deleted it since, nothing is kept."""
-        place = {"thread_id": thread.thread_id, "position": 2 * thread.turn_count - 1}
+    async def save_asked(
+        self, connection: AsyncConnection, thread: Thread, question: str, searched: str, reply: Reply, selected: bool
+    ) -> None:
+        """With the exchange that it is of, or not at all. `thread`: as it is with it."""
         row = {
-            **place,
+            "thread_id": thread.thread_id,
+            "position": 2 * thread.turn_count - 1,
             "owner": thread.owner,
             "book_id": thread.book_id,
             "question": to_storable(question),
@@ -65,10 +67,7 @@ class Questions:
             "asked_at": self.clock(),
             "level": reply.confidence.confidence_level if isinstance(reply, Answer) else None,
         }
-        async with self.database.writing() as connection:
-            if await _has_answer(connection, thread.owner, **place):
-                insert = self.database.insert(asked).values(row)
-                await connection.execute(insert.on_conflict_do_nothing())
+        await connection.execute(insert(asked).values(row))
 
     async def save_feedback(
         self, thread_id: str, owner: str, helpful: bool, comment: str | None = None, position: int | None = None
@@ -84,10 +83,8 @@ class Questions:
                 position = await _last_answer(connection, thread_id, owner)
             if position is None or not await _has_answer(connection, owner, thread_id, position):
                 raise NotFound("there is no such answer", "Name the session, and the place of an answer in it.")
-            insert = self.database.insert(feedback).values(thread_id=thread_id, position=position, **values)
-            await connection.execute(
-                insert.on_conflict_do_update(index_elements=["thread_id", "position"], set_=values)
-            )
+            thumb = self.database.insert(feedback).values(thread_id=thread_id, position=position, **values)
+            await connection.execute(thumb.on_conflict_do_update(index_elements=["thread_id", "position"], set_=values))
         return Feedback(thread_id, position, helpful, values["comment"], values["given_at"])
 
     # --- reading ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,6 +28,9 @@ TITLE_MAX = 80
 SUMMARY_FROM = 5
 """So many exchanges have a topic."""
 METADATA_BYTES = 4096
+
+Along = Callable[[AsyncConnection, Thread], Awaitable[None]]
+"""What is written together with an exchange, of the thread as it is then."""
 
 
 def utc_now() -> datetime:
@@ -68,6 +71,7 @@ class Threads:
         tokens_used: int = 0,
         model: str | None = None,
         metadata: Mapping[str, MetadataValue] | None = None,
+        along: Along | None = None,
     ) -> Thread:
         """Both messages or neither. What others have saved meanwhile stays before them; an archived thread resumes."""
         _check_exchange(question, answer, tokens_used)
@@ -79,20 +83,20 @@ class Threads:
             row = _own(found, thread.thread_id, thread.owner, thread.book_id)
             exchange = _in_order(row["updated_at"], question, answer)
             await connection.execute(insert(messages), _message_rows(row, exchange))
-            await connection.execute(
-                update(threads)
-                .where(threads.c.thread_id == thread.thread_id)
-                .values(
-                    turn_count=row["turn_count"] + 1,
-                    updated_at=exchange[1].timestamp,
-                    archived_at=None,
-                    tokens_used=row["tokens_used"] + tokens_used,
-                    model=row["model"] if model is None else to_storable(model),
-                    metadata=_merge(row["metadata"], thread.metadata, metadata),
-                )
-            )
-            saved = await self._load(connection, await _find_own_row(connection, thread.thread_id, thread.owner))
-            return await _save_topics(connection, saved)
+            changes = {
+                "turn_count": row["turn_count"] + 1,
+                "updated_at": exchange[1].timestamp,
+                "archived_at": None,
+                "tokens_used": row["tokens_used"] + tokens_used,
+                "model": row["model"] if model is None else to_storable(model),
+                "metadata": _merge(row["metadata"], thread.metadata, metadata),
+            }
+            same = threads.c.thread_id == thread.thread_id
+            await connection.execute(update(threads).where(same).values(changes))
+            saved = await _save_topics(connection, await self._load(connection, {**row, **changes}))
+            if along is not None:
+                await along(connection, saved)
+            return saved
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -158,14 +162,14 @@ class Threads:
         now = self.clock()
         return Thread(thread_id, to_storable(book_id), to_storable(owner), (), now, now, metadata=_merge(metadata))
 
-    async def _load(self, connection: AsyncConnection, row: RowMapping) -> Thread:
+    async def _load(self, connection: AsyncConnection, row: RowMapping | dict[str, Any]) -> Thread:
         turns = row["turn_count"]
         live = await _load_messages(connection, row["thread_id"], turns, since=_first_live(turns))
         earlier = await _load_earlier_calls(connection, row["thread_id"], _first_live(turns))
         history = (*earlier, *(call for message in live for call in message.tool_calls))
         return replace(self._to_thread(row), messages=live, retrieval_history=history)
 
-    def _to_thread(self, row: RowMapping) -> Thread:
+    def _to_thread(self, row: RowMapping | dict[str, Any]) -> Thread:
         return Thread(
             thread_id=row["thread_id"],
             book_id=row["book_id"],

@@ -25,10 +25,9 @@ from askbook.domain import LIMIT_MAX, Message, Retrieval, Tried
 from askbook.errors import BrokenOff, InputError, ModelUnavailable
 
 if TYPE_CHECKING:
-    from agents import Model, RunResultStreaming, TResponseInputItem
-    from openai import AsyncOpenAI
+    from agents import RunResultStreaming, TResponseInputItem
 
-    from askbook.answer.model_calls import RetryingModel
+    from askbook.answer.model_calls import RetryingModel, Service
 
 TURNS_MAX = SEARCHES_MAX + 4
 """Calls of the model for one question: its searches, one too many, the answer, and two that were spoilt."""
@@ -136,7 +135,7 @@ class BookAgent:
         self._config = config
         self._breaker = Breaker(clock)
         self._opening = asyncio.Lock()
-        self._opened: tuple[AsyncOpenAI, Model] | None = None
+        self._service: Service | None = None
 
     @property
     def name(self) -> str:
@@ -147,17 +146,17 @@ class BookAgent:
         """Its service kept failing, and is left alone for a while."""
         return self._breaker.rests_for > 0
 
-    async def open(self) -> Model:
+    async def open(self) -> Service:
         """Done by the first question; done before, it saves that question the import of the SDK."""
         async with self._opening:
-            if self._opened is None:
-                self._opened = await asyncio.to_thread(_open_model, self._config)
-        return self._opened[1]
+            if self._service is None:
+                self._service = await asyncio.to_thread(_open_service, self._config)
+        return self._service
 
     async def close(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened[0].close()
+        service, self._service = self._service, None
+        if service is not None:
+            await service.close()
 
     async def write(
         self, question: str, history: Sequence[Message], search: Search
@@ -198,7 +197,7 @@ class _Run:
     def __init__(
         self,
         config: AgentConfig,
-        model: Model,
+        service: Service,
         breaker: Breaker,
         question: str,
         search: Search,
@@ -210,7 +209,7 @@ class _Run:
         self._deadline = asyncio.get_running_loop().time() + config.generation_seconds
         self._tool = RetrievalTool(search, config.top_k, config.score_threshold, lambda one: send(Searched(one)))
         self.model: RetryingModel = RetryingModel(
-            model,
+            service,
             self._tool,
             question,
             breaker,
@@ -276,11 +275,11 @@ class _Run:
         return kind(f"the model's service {why}", hint)
 
 
-def _open_model(config: AgentConfig) -> tuple[AsyncOpenAI, Model]:
+def _open_service(config: AgentConfig) -> Service:
     try:
         from agents import set_tracing_disabled
 
-        from askbook.answer.model_calls import open_client, open_model
+        from askbook.answer.model_calls import Service
     except ImportError as error:
         raise ModelUnavailable(
             "the packages that call a model are not installed", "Run: pip install 'askbook[model]'"
@@ -289,8 +288,7 @@ def _open_model(config: AgentConfig) -> tuple[AsyncOpenAI, Model]:
     set_tracing_disabled(True)
     # It also reports each failed call as an error; "askbook.model" says what came of it.
     logging.getLogger("openai.agents").setLevel(logging.CRITICAL)
-    client = open_client(config.base_url, config.api_key, config.generation_seconds)
-    return client, open_model(client, config.model, config.api)
+    return Service(config.base_url, config.api_key, config.model, config.api, config.generation_seconds)
 
 
 def _to_model_settings(config: AgentConfig) -> Any:

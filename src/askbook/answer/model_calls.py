@@ -7,35 +7,31 @@ import json
 import logging
 import random
 import re
+import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, cast
 
 import httpx2
-import openai
-from agents import AgentsException, Model, OpenAIChatCompletionsModel, OpenAIResponsesModel
+from agents import Model, ModelSettings, TResponseInputItem
 from agents.items import ModelResponse, TResponseStreamEvent
 from agents.models.fake_id import FAKE_RESPONSES_ID
 from openai.types.responses import (
     Response,
     ResponseCompletedEvent,
-    ResponseErrorEvent,
-    ResponseFailedEvent,
     ResponseFunctionToolCall,
-    ResponseIncompleteEvent,
     ResponseOutputItem,
-    ResponseOutputItemDoneEvent,
     ResponseOutputMessage,
-    ResponseTextDeltaEvent,
+    ResponseOutputText,
 )
 
+from askbook import __version__
 from askbook.answer.breaker import Breaker, Outcome
 from askbook.answer.retrieval_tool import NAME, RetrievalTool, read_arguments
+from askbook.answer.wires import Heard, ToolCall, open_wire, read_events, to_event
 from askbook.domain import QUERY_MAX, RetryState, Tried
 
 log = logging.getLogger("askbook.model")
@@ -44,6 +40,9 @@ TRIES = 3
 JITTER = 0.25
 """Waits are up to so much longer, so that callers who failed together do not come back together."""
 CONNECT_SECONDS = 5.0
+CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+ERROR_BYTES = 64 * 1024
+"""As much of an error's body is read as may hold its code."""
 TEXT_MAX = 40_000
 """Characters of one call; no answer is so long."""
 LINGER_SECONDS = 0.5
@@ -80,79 +79,105 @@ class CallFailed(Exception):
         """The seconds that the service asked for."""
 
 
-# --- the client -----------------------------------------------------------------------------------
+# --- the service ----------------------------------------------------------------------------------
 
 
-_ABOUT_THIS_MACHINE = [
-    f"x-stainless-{name}" for name in ("arch", "async", "lang", "os", "package-version", "runtime", "runtime-version")
-]
+class Service:
+    """A model at its address. It is tried once, and no redirect is followed: what is asked goes there alone."""
+
+    def __init__(
+        self, base_url: str, api_key: str | None, model: str, api: Literal["chat", "responses"], seconds: float
+    ) -> None:
+        self._model = model
+        self._wire = open_wire(api)
+        self._client = httpx2.AsyncClient(
+            base_url=base_url,
+            headers={
+                "Accept": "application/json",
+                "User-Agent": f"askbook/{__version__}",
+                **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
+            },
+            timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
+            limits=CONNECTIONS,
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def ask(
+        self,
+        rules: str | None,
+        items: list[TResponseInputItem],
+        settings: ModelSettings,
+        tool: dict[str, Any],
+        text: _Text,
+        patience: float | None,
+    ) -> Heard:
+        """The whole response. `patience` is for silence before its first word; the deadline is watched from outside."""
+        body = self._wire.write(self._model, rules, items, settings, tool)
+        heard = Heard(text.add)
+        async with (
+            asyncio.timeout(patience) as silence,
+            self._client.stream("POST", self._wire.path, json=body) as response,
+        ):
+            await _check_head(response)
+            async with aclosing(cast(AsyncGenerator[bytes, None], read_events(response.aiter_bytes()))) as events:
+                async for data in events:
+                    self._read(data, heard)
+                    if heard.whole:
+                        break
+                    silence.reschedule(_from_now(None if text.passed_on else patience))
+                silence.reschedule(None)
+                await self._drain(events, heard)
+        return _check_end(heard)
+
+    def _read(self, data: bytes, heard: Heard) -> None:
+        if data == b"[DONE]":
+            heard.whole = True
+            return
+        self._wire.read(to_event(data), heard)
+        if heard.failed:
+            raise _read_error_event(heard.code)
+
+    async def _drain(self, events: AsyncIterator[bytes], heard: Heard) -> None:
+        """What follows the answer tells what it cost; read to its end, the connection can be used again."""
+        with suppress(TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS):
+            async with asyncio.timeout(LINGER_SECONDS):
+                async for data in events:
+                    self._read(data, heard)
 
 
-def open_client(base_url: str, api_key: str | None, seconds: float) -> openai.AsyncOpenAI:
-    """It tries once, and follows no redirect: what is asked goes to the configured address alone."""
-
-    async def send_no_more(request: httpx2.Request) -> None:
-        for name in (*_ABOUT_THIS_MACHINE, *(() if api_key else ("authorization",))):
-            request.headers.pop(name, None)
-
-    timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
-    http = openai.DefaultAsyncHttpxClient(
-        follow_redirects=False,
-        timeout=timeout,
-        event_hooks={"request": [send_no_more], "response": [_watch_stream]},
-    )
-    # Given no key, the client would take one from the environment and send it to whatever address this is.
-    return openai.AsyncOpenAI(
-        api_key=api_key or "none", base_url=base_url, timeout=timeout, max_retries=0, http_client=http
-    )
+def _from_now(seconds: float | None) -> float | None:
+    return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
-def open_model(client: openai.AsyncOpenAI, model: str, api: Literal["chat", "responses"]) -> Model:
-    return OpenAIResponsesModel(model, client) if api == "responses" else OpenAIChatCompletionsModel(model, client)
-
-
-async def _watch_stream(response: httpx2.Response) -> None:
+async def _check_head(response: httpx2.Response) -> None:
     if response.status_code != 200:
-        return
+        raise _read_status(response, await _read_error(response))
     content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if content_type in ("application/json", "text/html"):
         raise CallFailed(f"answered with {content_type} where a stream was asked for", _UNREADABLE)
-    if response.request.url.path.endswith("/chat/completions") and "Content-Encoding" not in response.headers:
-        response.stream = _WholeStream(cast(httpx2.AsyncByteStream, response.stream), _ending.get())
 
 
-@dataclass
-class _Ending:
-    cut_short: bool = False
-    """The model's tokens ran out."""
+def _check_end(heard: Heard) -> Heard:
+    if not heard.whole:
+        raise CallFailed("broke off before its answer was whole")
+    if heard.withheld:
+        raise CallFailed("was reached, but its answer was withheld", _ASK_ELSE, again=False, outage=False)
+    return heard
 
 
-_ending: ContextVar[_Ending] = ContextVar("_ending")
-"""Of the call that is being made: the SDK does not say why a chat stream ended."""
-
-
-class _WholeStream(httpx2.AsyncByteStream):
-    """A chat stream that ends without its end mark was cut. The SDK asks for the mark of OpenAI's own host alone."""
-
-    _END = re.compile(rb'data: *\[DONE\]|"finish_reason" *: *"')
-    _CUT_SHORT = re.compile(rb'"finish_reason" *: *"length"')
-
-    def __init__(self, stream: httpx2.AsyncByteStream, ending: _Ending) -> None:
-        self._stream, self._ending = stream, ending
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        tail, ended = b"", False
-        async for part in self._stream:
-            tail += part
-            ended = ended or self._END.search(tail) is not None
-            self._ending.cut_short = self._ending.cut_short or self._CUT_SHORT.search(tail) is not None
-            tail = tail[-64:]
-            yield part
-        if tail and not ended:
-            raise httpx2.RemoteProtocolError("the stream ended before the answer")
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+async def _read_error(response: httpx2.Response) -> dict[str, Any]:
+    body = b""
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > ERROR_BYTES:
+            return {}
+    try:
+        error = json.loads(body)["error"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return {}
+    return error if isinstance(error, dict) else {}
 
 
 # --- why a call failed ----------------------------------------------------------------------------
@@ -162,25 +187,21 @@ def to_failure(error: Exception) -> CallFailed:
     match error:
         case CallFailed():
             return error
-        case TimeoutError() | openai.APITimeoutError():
+        case TimeoutError() | httpx2.TimeoutException():
             return CallFailed("gave no answer in time")
-        case openai.APIConnectionError(__cause__=httpx2.ConnectError()):
+        case httpx2.ConnectError():
             return CallFailed("cannot be reached", "Check OPENAI_BASE_URL, or try again later.")
-        case openai.APIConnectionError():
+        case httpx2.HTTPError():
             return CallFailed("broke off")
-        case openai.APIStatusError():
-            return _read_status(error)
-        case openai.APIError():
-            return _read_error_event(error.code)
         case _:
             return CallFailed(f"answered with something that cannot be read ({type(error).__name__})", _UNREADABLE)
 
 
-def _read_status(error: openai.APIStatusError) -> CallFailed:
-    status = error.status_code
-    why = f"answered {status}{_show_codes(error.code, error.param)}"
+def _read_status(response: httpx2.Response, error: dict[str, Any]) -> CallFailed:
+    status = response.status_code
+    why = f"answered {status}{_show_codes(error.get('code'), error.get('param'))}"
     if status == 429 or status in (408, 409) or status >= 500:
-        return CallFailed(why, outage=status != 429, wait=_read_retry_after(error.response.headers))
+        return CallFailed(why, outage=status != 429, wait=_read_retry_after(response.headers))
     hint = _MOVED if status < 400 else _HINTS.get(status, _REFUSED)
     return CallFailed(why, hint, again=False, outage=False)
 
@@ -218,16 +239,8 @@ def _read_date(text: str) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
-_UNREADABLE_ERRORS = (
-    AgentsException,
-    ValueError,
-    TypeError,
-    AttributeError,
-    LookupError,
-    AssertionError,
-    RecursionError,
-)
-"""What the SDKs raise on an answer that is not of the form they expect."""
+_UNREADABLE_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What an answer that is not of the form it should have makes of the code that reads it."""
 
 
 # --- the calls of one question --------------------------------------------------------------------
@@ -243,7 +256,7 @@ class RetryingModel(Model):
 
     def __init__(
         self,
-        model: Model,
+        service: Service,
         tool: RetrievalTool,
         question: str,
         breaker: Breaker,
@@ -252,7 +265,7 @@ class RetryingModel(Model):
         tell: Callable[[Tried], None],
         write: Callable[[str], None],
     ) -> None:
-        self._model, self._tool, self._question = model, tool, question
+        self._service, self._tool, self._question = service, tool, question
         self._breaker, self._deadline, self._first_wait = breaker, deadline, first_wait
         self._tell, self._pass_on = tell, write
         self._call_ids: set[str] = set()
@@ -266,16 +279,28 @@ class RetryingModel(Model):
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         raise NotImplementedError("answers are streamed")
 
-    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
-        response = await self._call(lambda: self._model.stream_response(*args, **kwargs))
+    async def stream_response(
+        self,
+        system_instructions: str | None,
+        input: str | list[TResponseInputItem],
+        model_settings: ModelSettings,
+        *_: Any,
+        **__: Any,
+    ) -> AsyncIterator[TResponseStreamEvent]:
+        items = cast("list[TResponseInputItem]", input)
+
+        def ask(text: _Text, patience: float | None) -> Awaitable[Heard]:
+            return self._service.ask(system_instructions, items, model_settings, self._tool.schema, text, patience)
+
+        response = await self._call(ask)
         yield ResponseCompletedEvent(response=response, sequence_number=0, type="response.completed")
 
-    async def _call(self, start: Callable[[], AsyncIterator[TResponseStreamEvent]]) -> Response:
+    async def _call(self, ask: Ask) -> Response:
         self._note("pending", 1)
         for attempt in range(1, TRIES + 1):
             text = _Text(self._write_text if self._tool.found else None, after="\n\n" if self.wrote else "")
             try:
-                response = await self._try(start, text, attempt)
+                response = await self._try(ask, text, attempt)
             except CallFailed as failure:
                 wait = None if text.passed_on or attempt == TRIES else self._choose_wait(failure, attempt)
                 if wait is None:
@@ -296,9 +321,7 @@ class RetryingModel(Model):
         spread = random.uniform(1.0, 1.0 + JITTER)  # noqa: S311 it hides nothing
         return min(wait * spread, self._left())
 
-    async def _try(
-        self, start: Callable[[], AsyncIterator[TResponseStreamEvent]], text: _Text, attempt: int
-    ) -> Response:
+    async def _try(self, ask: Ask, text: _Text, attempt: int) -> Response:
         ticket = self._breaker.enter()
         if ticket is None:
             rest = self._breaker.rests_for
@@ -307,16 +330,15 @@ class RetryingModel(Model):
         self.tries += 1
         self._note("executing", attempt)
         outcome: Outcome = "neither"
-        ending = _Ending()
-        _ending.set(ending)
         try:
             # A try that is silent leaves half of the time to the next.
             patience = self._left() / 2 if attempt < TRIES else None
-            response = self._accept(await _read(start(), text, patience), text)
+            heard = await ask(text, patience)
+            response = self._accept(heard, text)
             outcome = "succeeded"
-            self.cut_short = ending.cut_short or response.incomplete_details is not None
+            self.cut_short = heard.cut_short
             return response
-        except (CallFailed, openai.OpenAIError, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS) as error:
+        except (CallFailed, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS) as error:
             failure = to_failure(error)
             outcome = "failed" if failure.outage else "neither"
             # What the service said may quote the key: it stays out of every traceback.
@@ -329,29 +351,27 @@ class RetryingModel(Model):
         finally:
             self._breaker.settle(ticket, outcome)
 
-    def _accept(self, response: Response, text: _Text) -> Response:
-        """The response as the runner needs it: its calls and its text, or what is done instead."""
-        self.tokens += (response.usage and response.usage.total_tokens) or 0
-        calls = [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
-        messages = [item for item in response.output if isinstance(item, ResponseOutputMessage)]
-        if not calls and any(part.type == "refusal" for item in messages for part in item.content):
+    def _accept(self, heard: Heard, text: _Text) -> Response:
+        """What was heard as the runner needs it: calls and text, or what is done instead."""
+        self.tokens += heard.tokens
+        calls = list(heard.calls.values())
+        if not calls and heard.declined:
             raise CallFailed("was reached, but its model declined to answer", _ASK_ELSE, again=False, outage=False)
-        if not text.any:
-            text.add("".join(part.text for item in messages for part in item.content if part.type == "output_text"))
-        if not calls and not text.any:
+        if not text.whole:
+            text.add(heard.said)
+        if not calls and not text.whole:
             raise CallFailed("answered with nothing", _UNREADABLE)
+        said = [_to_message(text.whole)] if text.whole else []
         if not calls and not self._tool.found and not self._tool.failure and not self._searched_for_it:
             self._searched_for_it = True
-            calls, messages = [_search_for(self._question)], []
-        output = [*(_without_id(item) for item in messages), *(self._rename(call) for call in calls)]
-        return response.model_copy(update={"output": output})
+            calls, said = [ToolCall("", NAME, json.dumps({"query": self._question[-QUERY_MAX:]}))], []
+        return _to_response([*said, *(self._to_item(call) for call in calls)])
 
-    def _rename(self, call: ResponseFunctionToolCall) -> ResponseOutputItem:
+    def _to_item(self, call: ToolCall) -> ResponseOutputItem:
         """The runner takes an id that it knows for the same call, and stumbles over arguments that are not JSON."""
         call_id = call.call_id if call.call_id and call.call_id not in self._call_ids else uuid.uuid4().hex[:9]
         self._call_ids.add(call_id)
         arguments = "{}" if read_arguments(call.arguments) is None else call.arguments
-        # No id of the item: it would refer to what the service was told not to store.
         return ResponseFunctionToolCall(type="function_call", call_id=call_id, name=call.name, arguments=arguments)
 
     def _write_text(self, text: str) -> None:
@@ -373,74 +393,43 @@ class _Text:
     def __init__(self, write: Callable[[str], None] | None, after: str = "") -> None:
         self._write = write
         self._after = after
-        self._length = 0
-
-    @property
-    def any(self) -> bool:
-        return self._length > 0
+        self.whole = ""
 
     @property
     def passed_on(self) -> bool:
-        return self.any and self._write is not None
+        return bool(self.whole) and self._write is not None
 
     def add(self, text: str) -> None:
-        if not text:
-            return
         if not isinstance(text, str):
             raise TypeError("a text that is none")
-        if self._length + len(text) > TEXT_MAX:
+        if not text:
+            return
+        if len(self.whole) + len(text) > TEXT_MAX:
             raise CallFailed("was reached, but its model wrote on and on", _ASK_ELSE, again=False, outage=False)
         if self._write is not None:
-            self._write(text if self.any else self._after + text)
-        self._length += len(text)
+            self._write(text if self.whole else self._after + text)
+        self.whole += text
 
 
-async def _read(events: AsyncIterator[TResponseStreamEvent], text: _Text, patience: float | None) -> Response:
-    """The whole response. `patience` is for silence before its first word; the deadline is watched from outside."""
-    items: list[ResponseOutputItem] = []
-    async with aclosing(cast(AsyncGenerator[TResponseStreamEvent, None], events)) as stream:
-        while True:
-            async with asyncio.timeout(None if text.passed_on else patience):
-                event = await anext(stream, None)
-            match event:
-                case None:
-                    raise CallFailed("broke off before its answer was whole")
-                case ResponseTextDeltaEvent():
-                    text.add(event.delta)
-                case ResponseOutputItemDoneEvent():
-                    items.append(event.item)
-                case ResponseCompletedEvent() | ResponseIncompleteEvent():
-                    await _drain(stream)
-                    return _take_response(event, items)
-                case ResponseFailedEvent():
-                    raise _read_error_event(event.response.error.code if event.response.error else None)
-                case ResponseErrorEvent():
-                    raise _read_error_event(event.code)
-                case _:
-                    pass
+Ask = Callable[[_Text, float | None], Awaitable[Heard]]
+"""Calls the service once. The seconds are for silence before the first word."""
 
 
-def _take_response(
-    event: ResponseCompletedEvent | ResponseIncompleteEvent, items: list[ResponseOutputItem]
-) -> Response:
-    """Cut by AGENT_MAX_TOKENS it is whole enough: chat.completions says no more of it either."""
-    response, details = event.response, event.response.incomplete_details
-    if isinstance(event, ResponseIncompleteEvent) and (details is None or details.reason != "max_output_tokens"):
-        raise CallFailed("was reached, but its answer was withheld", _ASK_ELSE, again=False, outage=False)
-    return response if response.output else response.model_copy(update={"output": items})
+def _to_message(text: str) -> ResponseOutputMessage:
+    part = ResponseOutputText(type="output_text", text=text, annotations=[])
+    return ResponseOutputMessage(
+        type="message", id=FAKE_RESPONSES_ID, role="assistant", status="completed", content=[part]
+    )
 
 
-async def _drain(stream: AsyncIterator[TResponseStreamEvent]) -> None:
-    with suppress(TimeoutError, openai.OpenAIError, *_UNREADABLE_ERRORS):
-        async with asyncio.timeout(LINGER_SECONDS):
-            async for _ in stream:
-                pass
-
-
-def _search_for(question: str) -> ResponseFunctionToolCall:
-    arguments = json.dumps({"query": question[-QUERY_MAX:]})
-    return ResponseFunctionToolCall(type="function_call", call_id="", name=NAME, arguments=arguments)
-
-
-def _without_id(message: ResponseOutputMessage) -> ResponseOutputMessage:
-    return message.model_copy(update={"id": FAKE_RESPONSES_ID})
+def _to_response(output: list[ResponseOutputItem]) -> Response:
+    return Response(
+        id=FAKE_RESPONSES_ID,
+        object="response",
+        created_at=time.time(),
+        model="",
+        output=output,
+        tools=[],
+        tool_choice="auto",
+        parallel_tool_calls=True,
+    )

@@ -57,7 +57,7 @@ def build_app() -> FastAPI:
 
     settings = load_settings()
     configure_logs(settings)
-    return create_app(settings)
+    return create_app(settings, alone=True)
 
 
 def run_server(settings: Settings, listener: socket.socket, workers: int = 1) -> None:
@@ -73,7 +73,7 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
     # A book that is being cut holds the interpreter; who waits for an answer gets it back sooner.
     sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
-        create_app(settings) if workers == 1 else "askbook.cli.serve:build_app",
+        create_app(settings, alone=True) if workers == 1 else "askbook.cli.serve:build_app",
         factory=workers > 1,
         workers=workers,
         lifespan="on",

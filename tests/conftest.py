@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import sys
 from collections.abc import AsyncIterator, Iterator
 from importlib.resources import files
@@ -16,6 +17,7 @@ from askbook.settings import Settings
 from askbook.store.database import Database, open_database
 from askbook.wiring import open_askbook
 from builders import copy_home
+from canaries import Listener
 from databases import fresh_postgres
 from figures import Figure
 
@@ -71,6 +73,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.fixture
 def torture(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--torture"))
+
+
+@pytest.fixture(scope="session")
+def listener(figure: Figure) -> Iterator[Listener]:
+    listener = Listener()
+    logging.getLogger().addHandler(listener)
+    logging.getLogger("askbook").setLevel(logging.DEBUG)
+    yield listener
+    figure(f"S6: {listener.lines} lines logged in the process of the tests, no secret in them")
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_logged(listener: Listener) -> Iterator[None]:
+    """S6, in every test."""
+    yield
+    told, listener.told = listener.told, []
+    assert not told
 
 
 def _refuse_foreign_addresses(event: str, args: tuple[object, ...]) -> None:

@@ -23,6 +23,7 @@ from api.service import build_settings, ingest, serve
 from askbook.api.app import create_app
 from askbook.settings import Settings
 from askbook.wiring import open_store
+from canaries import SECRET, find_stored
 from databases import fresh_postgres
 from figures import Figure
 
@@ -65,12 +66,18 @@ def target(
     with serve(made) as service:
         target = Target(service.url, asyncio.run(_make_key(made)))
         yield target
+    assert asyncio.run(_find_stored(made)) == []
     figure(f"B1 on {request.param}: {target.statuses.total()} cases, by status {sorted(target.statuses.items())}")
 
 
 async def _make_key(made: Settings) -> str:
     async with open_store(made) as store:
         return (await store.keys.create("fuzz", role="admin"))[1]
+
+
+async def _find_stored(made: Settings) -> list[str]:
+    async with open_store(made) as store:
+        return await find_stored(store.keys.database, made.askbook_home)
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
@@ -89,6 +96,8 @@ def test_nothing_breaks_it(label: str, target: Target, torture: bool) -> None:
         assert reply.status_code < 500, (request, reply.text)
         assert reply.elapsed.total_seconds() < SLOWEST
         assert not [word for word in HOSTILE_TO if word in reply.text]
+        if label != "POST /keys":
+            assert not SECRET.search(f"{reply.text} {reply.headers}")
         if reply.status_code >= 400:
             assert {"error", "message", "status_code", "request_id"} <= reply.json().keys()
 

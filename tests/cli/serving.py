@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx2
 
 from api.service import wait_until
+from canaries import SECRET
 
 ASKBOOK = [sys.executable, "-c", "from askbook.cli.main import run; run()"]
 
@@ -51,6 +52,7 @@ def serve(home: Path, *arguments: str, **environment: str) -> Iterator[Server]:
             process.kill()
         process.wait()
         reader.join(5)
+    assert not [line for line in server.log if SECRET.search(line)]
 
 
 def _answers(url: str) -> bool:

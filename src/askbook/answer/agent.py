@@ -25,7 +25,7 @@ from askbook.domain import LIMIT_MAX, Message, Retrieval, Tried
 from askbook.errors import BrokenOff, InputError, ModelUnavailable
 
 if TYPE_CHECKING:
-    from agents import RunResultStreaming, TResponseInputItem
+    from agents import TResponseInputItem
 
     from askbook.answer.model_calls import RetryingModel, Service
 
@@ -33,7 +33,6 @@ TURNS_MAX = SEARCHES_MAX + 4
 """Calls of the model for one question: its searches, one too many, the answer, and two that were spoilt."""
 HISTORY_CHARACTERS = 12_000
 MESSAGE_CHARACTERS = 3_000
-CLOSE_SECONDS = 1.0
 KEY_LENGTH = 40
 _MARK = re.compile(r" ?(?<!\w)\[(\d{1,3})\]")
 
@@ -225,7 +224,7 @@ class _Run:
         from askbook.answer.model_calls import LATER, CallFailed
 
         try:
-            await self._stream(messages)
+            await self._run(messages)
         except TimeoutError:
             raise self._give_up(f"gave no whole answer within {self._config.generation_seconds:g} s", LATER) from None
         except MaxTurnsExceeded:
@@ -244,31 +243,26 @@ class _Run:
                 "Try another OPENAI_MODEL: one that calls tools.",
             )
 
-    async def _stream(self, messages: list[TResponseInputItem]) -> None:
+    async def _run(self, messages: list[TResponseInputItem]) -> None:
         from agents import Agent, RunConfig, Runner
 
-        streamed = Runner.run_streamed(
-            Agent(
-                name="askbook",
-                instructions=self._config.system_prompt,
-                model=self.model,
-                model_settings=_to_model_settings(self._config),
-                tools=[_to_function_tool(self._tool)],
-            ),
-            messages,
-            max_turns=TURNS_MAX,
-            run_config=RunConfig(
-                tracing_disabled=True,
-                trace_include_sensitive_data=False,
-                tool_not_found_behavior="return_error_to_model",
-            ),
-        )
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                async for _ in streamed.stream_events():
-                    pass
-        finally:
-            await _end(streamed)
+        async with asyncio.timeout_at(self._deadline):
+            await Runner.run(
+                Agent(
+                    name="askbook",
+                    instructions=self._config.system_prompt,
+                    model=self.model,
+                    model_settings=_to_model_settings(self._config),
+                    tools=[_to_function_tool(self._tool)],
+                ),
+                messages,
+                max_turns=TURNS_MAX,
+                run_config=RunConfig(
+                    tracing_disabled=True,
+                    trace_include_sensitive_data=False,
+                    tool_not_found_behavior="return_error_to_model",
+                ),
+            )
 
     def _give_up(self, why: str, hint: str) -> ModelUnavailable:
         kind = BrokenOff if self.model.wrote else ModelUnavailable
@@ -314,16 +308,6 @@ def _to_function_tool(tool: RetrievalTool) -> Any:
         on_invoke_tool=lambda _, arguments: tool.call(arguments),
         strict_json_schema=False,
     )
-
-
-async def _end(streamed: RunResultStreaming) -> None:
-    """Nothing of a run outlives it: neither its task nor its connection."""
-    loop = streamed.run_loop_task
-    if loop is not None and not loop.done():
-        streamed.cancel()
-        await asyncio.wait({loop}, timeout=CLOSE_SECONDS)
-    if loop is not None and loop.done() and not loop.cancelled():
-        loop.exception()  # Seen: what matters of it was raised.
 
 
 # --- what the model is told of the thread ---------------------------------------------------------

@@ -7,7 +7,6 @@ import json
 import logging
 import random
 import re
-import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
@@ -16,12 +15,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal, cast
 
 import httpx2
-from agents import Model, ModelSettings, TResponseInputItem
+from agents import Model, ModelSettings, TResponseInputItem, Usage
 from agents.items import ModelResponse, TResponseStreamEvent
 from agents.models.fake_id import FAKE_RESPONSES_ID
 from openai.types.responses import (
-    Response,
-    ResponseCompletedEvent,
     ResponseFunctionToolCall,
     ResponseOutputItem,
     ResponseOutputMessage,
@@ -276,31 +273,30 @@ class RetryingModel(Model):
         self.tokens = 0
         self.tries = 0
 
-    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
-        raise NotImplementedError("answers are streamed")
-
-    async def stream_response(
+    async def get_response(
         self,
         system_instructions: str | None,
         input: str | list[TResponseInputItem],
         model_settings: ModelSettings,
         *_: Any,
         **__: Any,
-    ) -> AsyncIterator[TResponseStreamEvent]:
+    ) -> ModelResponse:
         items = cast("list[TResponseInputItem]", input)
 
         def ask(text: _Text, patience: float | None) -> Awaitable[Heard]:
             return self._service.ask(system_instructions, items, model_settings, self._tool.schema, text, patience)
 
-        response = await self._call(ask)
-        yield ResponseCompletedEvent(response=response, sequence_number=0, type="response.completed")
+        return ModelResponse(output=await self._call(ask), usage=Usage(), response_id=None)
 
-    async def _call(self, ask: Ask) -> Response:
+    def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
+        raise NotImplementedError("the reader is told past the runner")
+
+    async def _call(self, ask: Ask) -> list[ResponseOutputItem]:
         self._note("pending", 1)
         for attempt in range(1, TRIES + 1):
             text = _Text(self._write_text if self._tool.found else None, after="\n\n" if self.wrote else "")
             try:
-                response = await self._try(ask, text, attempt)
+                items = await self._try(ask, text, attempt)
             except CallFailed as failure:
                 wait = None if text.passed_on or attempt == TRIES else self._choose_wait(failure, attempt)
                 if wait is None:
@@ -310,7 +306,7 @@ class RetryingModel(Model):
                 await asyncio.sleep(wait)
             else:
                 self._note("succeeded", attempt)
-                return response
+                return items
         raise AssertionError("the last try ends it")
 
     def _choose_wait(self, failure: CallFailed, attempt: int) -> float | None:
@@ -321,7 +317,7 @@ class RetryingModel(Model):
         spread = random.uniform(1.0, 1.0 + JITTER)  # noqa: S311 it hides nothing
         return min(wait * spread, self._left())
 
-    async def _try(self, ask: Ask, text: _Text, attempt: int) -> Response:
+    async def _try(self, ask: Ask, text: _Text, attempt: int) -> list[ResponseOutputItem]:
         ticket = self._breaker.enter()
         if ticket is None:
             rest = self._breaker.rests_for
@@ -334,10 +330,10 @@ class RetryingModel(Model):
             # A try that is silent leaves half of the time to the next.
             patience = self._left() / 2 if attempt < TRIES else None
             heard = await ask(text, patience)
-            response = self._accept(heard, text)
+            items = self._accept(heard, text)
             outcome = "succeeded"
             self.cut_short = heard.cut_short
-            return response
+            return items
         except (CallFailed, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS) as error:
             failure = to_failure(error)
             outcome = "failed" if failure.outage else "neither"
@@ -351,7 +347,7 @@ class RetryingModel(Model):
         finally:
             self._breaker.settle(ticket, outcome)
 
-    def _accept(self, heard: Heard, text: _Text) -> Response:
+    def _accept(self, heard: Heard, text: _Text) -> list[ResponseOutputItem]:
         """What was heard as the runner needs it: calls and text, or what is done instead."""
         self.tokens += heard.tokens
         calls = list(heard.calls.values())
@@ -365,7 +361,7 @@ class RetryingModel(Model):
         if not calls and not self._tool.found and not self._tool.failure and not self._searched_for_it:
             self._searched_for_it = True
             calls, said = [ToolCall("", NAME, json.dumps({"query": self._question[-QUERY_MAX:]}))], []
-        return _to_response([*said, *(self._to_item(call) for call in calls)])
+        return [*said, *(self._to_item(call) for call in calls)]
 
     def _to_item(self, call: ToolCall) -> ResponseOutputItem:
         """The runner takes an id that it knows for the same call, and stumbles over arguments that are not JSON."""
@@ -419,17 +415,4 @@ def _to_message(text: str) -> ResponseOutputMessage:
     part = ResponseOutputText(type="output_text", text=text, annotations=[])
     return ResponseOutputMessage(
         type="message", id=FAKE_RESPONSES_ID, role="assistant", status="completed", content=[part]
-    )
-
-
-def _to_response(output: list[ResponseOutputItem]) -> Response:
-    return Response(
-        id=FAKE_RESPONSES_ID,
-        object="response",
-        created_at=time.time(),
-        model="",
-        output=output,
-        tools=[],
-        tool_choice="auto",
-        parallel_tool_calls=True,
     )

@@ -166,7 +166,7 @@ class _Inquiry:
         self.send(Failed(error))
 
     def _enter(self, state: RequestState) -> None:
-        logger.info("question %s", state)
+        logger.log(logging.INFO if state == "completed" else logging.DEBUG, "question %s", state)
         self.send(StateChanged(state))
 
     async def _answer(self) -> Replied:

@@ -56,6 +56,11 @@ _HINTS = {
     404: "Check OPENAI_MODEL and OPENAI_BASE_URL.",
     405: _MOVED,
 }
+_LEVELS: dict[RetryState, int] = {
+    "pending": logging.DEBUG,
+    "executing": logging.DEBUG,
+    "succeeded": logging.INFO,
+}
 _ASK_ELSE = "Ask in other words."
 _UNREADABLE = "Check that OPENAI_BASE_URL is an OpenAI-compatible address that streams, and that OPENAI_API fits it."
 
@@ -94,7 +99,7 @@ class Service:
                 "User-Agent": f"askbook/{__version__}",
                 **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
             },
-            timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
+            timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS, read=None),
             limits=CONNECTIONS,
         )
 
@@ -378,8 +383,9 @@ class RetryingModel(Model):
         return self._deadline - asyncio.get_running_loop().time()
 
     def _note(self, state: RetryState, attempt: int, why: str = "") -> None:
-        level = logging.WARNING if state in ("retrying", "failed_permanent") else logging.INFO
-        log.log(level, "model call %s, try %d%s", state, attempt, f": {why}" if why else "")
+        log.log(
+            _LEVELS.get(state, logging.WARNING), "model call %s, try %d%s", state, attempt, f": {why}" if why else ""
+        )
         self._tell(Tried(state, attempt, why))
 
 

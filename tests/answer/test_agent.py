@@ -421,6 +421,16 @@ async def test_a_model_that_declines_is_not_asked_again(api: Api) -> None:
     assert len(model.received) == 2
 
 
+async def test_an_answer_that_was_withheld_is_not_asked_for_again(api: Api) -> None:
+    chat = {"choices": [{"index": 0, "delta": {}, "finish_reason": "content_filter"}]}
+    response = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}, "output": []}
+    event = {"type": "response.incomplete", "response": response}
+    told, model = await ask([LOOKS, Raw(f"data: {json.dumps({**chat, **event})}\n\n".encode())], api)
+    assert isinstance(told.error, ModelUnavailable)
+    assert "withheld" in told.error.message
+    assert len(model.received) == 2
+
+
 async def test_an_answer_cut_by_its_length_is_kept_and_said_to_be_cut(api: Api) -> None:
     told, _ = await ask([LOOKS, Turn(ANSWER, too_long=True)], api, max_tokens=12)
     assert told.error is None

@@ -143,7 +143,7 @@ class Service:
 
     async def _drain(self, events: AsyncIterator[bytes], heard: Heard) -> None:
         """What follows the answer tells what it cost; read to its end, the connection can be used again."""
-        with suppress(TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS):
+        with suppress(CallFailed, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS):
             async with asyncio.timeout(LINGER_SECONDS):
                 async for data in events:
                     self._read(data, heard)
@@ -355,7 +355,7 @@ class RetryingModel(Model):
     def _accept(self, heard: Heard, text: _Text) -> list[ResponseOutputItem]:
         """What was heard as the runner needs it: calls and text, or what is done instead."""
         self.tokens += heard.tokens
-        calls = list(heard.calls.values())
+        calls = heard.calls
         if not calls and heard.declined:
             raise CallFailed("was reached, but its model declined to answer", _ASK_ELSE, again=False, outage=False)
         if not text.whole:

@@ -33,7 +33,7 @@ class Heard:
     """What a stream has said so far. Its text goes to `write` as it comes."""
 
     write: Callable[[str], None]
-    calls: dict[int, ToolCall] = field(default_factory=dict[int, ToolCall])
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
     said: str = ""
     """The text that came at the end, whole: of a service that did not stream it."""
     tokens: int = 0
@@ -95,12 +95,17 @@ class ChatWire:
             for part in delta.get("tool_calls") or ():
                 self._add(part, heard.calls)
             if reason := choice.get("finish_reason"):
-                heard.whole, heard.cut_short = True, reason == "length"
+                heard.whole, heard.cut_short, heard.withheld = True, reason == "length", reason == "content_filter"
 
-    def _add(self, part: Mapping[str, Any], calls: dict[int, ToolCall]) -> None:
-        call = calls.setdefault(part.get("index") or 0, ToolCall())
-        function = part.get("function") or {}
-        call.call_id = call.call_id or part.get("id") or ""
+    def _add(self, part: Mapping[str, Any], calls: list[ToolCall]) -> None:
+        """A part of the call of its number, or of the last one. Some services give every call the same number, or none."""
+        call_id, number = part.get("id") or "", part.get("index")
+        at = len(calls) - 1 if number is None else number
+        if not 0 <= at < len(calls) or (call_id and calls[at].call_id not in ("", call_id)):
+            at = len(calls)
+            calls.append(ToolCall())
+        call, function = calls[at], part.get("function") or {}
+        call.call_id = call.call_id or call_id
         call.name += function.get("name") or ""
         call.arguments += function.get("arguments") or ""
 
@@ -144,7 +149,7 @@ class ResponsesWire:
 
     def _add(self, item: Mapping[str, Any], heard: Heard) -> None:
         if item["type"] == "function_call":
-            heard.calls[len(heard.calls)] = ToolCall(item.get("call_id") or "", item["name"], item["arguments"])
+            heard.calls.append(ToolCall(item.get("call_id") or "", item["name"], item["arguments"]))
         for part in item.get("content") or () if item["type"] == "message" else ():
             heard.said += part.get("text") or ""
             heard.declined = heard.declined or part["type"] == "refusal"

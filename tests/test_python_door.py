@@ -47,6 +47,25 @@ def test_importing_askbook_is_cheap() -> None:
     assert done.stdout.strip().endswith(" []")
 
 
+async def test_a_door_may_be_entered_again(home: Path) -> None:
+    door = open_book("robots", home=home)
+    for _ in range(2):
+        async with door as book:
+            assert isinstance(await book.ask(QUESTION), Answer)
+
+
+def test_a_door_may_be_entered_again_without_a_loop(home: Path) -> None:
+    door = open_book("robots", home=home)
+    for _ in range(2):
+        with door as book:
+            assert isinstance(book.ask(QUESTION), Answer)
+
+
+def test_a_mode_that_is_none_is_refused(home: Path) -> None:
+    with open_book("robots", home=home) as book, pytest.raises(InputError, match="hybrid, dense, keyword"):
+        book.search("gripper", mode="x")  # pyright: ignore[reportArgumentType]
+
+
 async def test_with_a_loop(robots: Path, home: Path) -> None:
     async with open_book("robots", home=home) as book:
         reply = await book.ask(QUESTION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 
@@ -135,22 +135,23 @@ class BlockingBook:
 
 
 class Door:
-    """What `open_book` gives: a context manager of either kind."""
+    """What `open_book` gives: a context manager of either kind, as often as it is entered."""
 
-    def __init__(self, opening: AbstractAsyncContextManager[OpenBook]) -> None:
-        self._opening = opening
+    def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[OpenBook]]) -> None:
+        self._open = open_it
+        self._opened = AsyncExitStack()
         self._thread = ExitStack()
 
     async def __aenter__(self) -> OpenBook:
-        return await self._opening.__aenter__()
+        return await self._opened.enter_async_context(self._open())
 
     async def __aexit__(self, *raised: Any) -> None:
-        await self._opening.__aexit__(*raised)
+        await self._opened.__aexit__(*raised)
 
     def __enter__(self) -> BlockingBook:
         with ExitStack() as stack:
             portal = stack.enter_context(start_blocking_portal())
-            opened = stack.enter_context(portal.wrap_async_context_manager(self._opening))
+            opened = stack.enter_context(portal.wrap_async_context_manager(self._open()))
             self._thread = stack.pop_all()
         return BlockingBook(opened, portal)
 
@@ -163,7 +164,7 @@ def open_book(book: str | Path, *, home: str | Path | None = None, **settings: A
 
     `home` is the folder that holds askbook's data. Any other setting goes by its name, in lower case.
     """
-    return Door(_open(book, _read_settings({**settings, "askbook_home": home})))
+    return Door(functools.partial(_open, book, _read_settings({**settings, "askbook_home": home})))
 
 
 @asynccontextmanager

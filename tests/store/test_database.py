@@ -55,6 +55,12 @@ async def test_an_unusable_address_says_what_to_write(url: str) -> None:
     assert "postgresql://" in (refused.value.hint or "")
 
 
+async def test_an_option_that_the_driver_does_not_know_is_named() -> None:
+    with pytest.raises(StorageError, match="channel_binding") as refused:
+        await open_database("postgresql://me:s3cret@127.0.0.1:9/none?sslmode=require&channel_binding=require")
+    assert "Leave them out" in (refused.value.hint or "")
+
+
 async def test_an_unreachable_server_says_so_without_the_password() -> None:
     with pytest.raises(StorageError) as refused:
         await open_database("postgresql://me:s3cret@127.0.0.1:9/none")

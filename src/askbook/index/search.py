@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, get_args
 
 from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchMode, SearchOutcome
 from askbook.errors import DeadlinePassed, InputError, RerankerUnavailable
@@ -155,6 +155,8 @@ class Searcher:
         text = check_query(text)
         check_filters(filters)
         check_limits(limit, threshold)
+        if mode not in get_args(SearchMode):
+            raise InputError(f"mode is one of {', '.join(get_args(SearchMode))}, not {mode}")
         plain = mode != "hybrid"
         mode = self._possible_mode(mode)
         started = time.perf_counter()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, event, func, inspect, text
+import sqlalchemy
+from sqlalchemy import ColumnElement, Connection, event, func, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, ProgrammingError
@@ -94,6 +96,7 @@ def _create_engine(url: str | URL) -> AsyncEngine:
     if parsed.get_backend_name() == "postgresql":
         # The usual name of the option is libpq's; asyncpg has its own.
         query = {"ssl" if name == "sslmode" else name: value for name, value in parsed.query.items()}
+        _check_options(query)
         return create_async_engine(parsed.set(drivername="postgresql+asyncpg", query=query), pool_pre_ping=True)
     if parsed.get_backend_name() != "sqlite":
         raise StorageError(
@@ -130,6 +133,21 @@ def _create_engine(url: str | URL) -> AsyncEngine:
     return engine
 
 
+def _check_options(query: Mapping[str, object]) -> None:
+    try:
+        import asyncpg
+    except ImportError as error:
+        raise StorageError(
+            "DATABASE_URL names PostgreSQL, and its driver is not installed", "Run: pip install 'askbook[postgres]'"
+        ) from error
+    unknown = sorted(query.keys() - inspect.signature(asyncpg.connect).parameters.keys())
+    if unknown:
+        raise StorageError(
+            f"DATABASE_URL has options that its driver does not know: {', '.join(unknown)}",
+            "Leave them out; sslmode, and what asyncpg.connect takes, may stay.",
+        )
+
+
 def _migrate(connection: Connection) -> None:
     if _current_revision(connection) == HEAD:
         return
@@ -143,7 +161,7 @@ def _migrate(connection: Connection) -> None:
 
 
 def _current_revision(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
+    if not sqlalchemy.inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 

@@ -123,7 +123,7 @@ def _show(header: Header, what: str, as_json: bool) -> None:
 @contextmanager
 def _progress() -> Iterator[Watcher]:
     columns = [TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=err, transient=True) as progress:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         tasks: dict[str, TaskID] = {}
 
         def watch(step: str, done: int, total: int) -> None:

@@ -145,7 +145,7 @@ async def refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode
 @contextmanager
 def progress_bars() -> Iterator[Watcher]:
     columns = [TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=err, transient=True) as progress:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         reading = progress.add_task("reading", total=None)
         embedding = progress.add_task("embedding", total=None, visible=False)
 

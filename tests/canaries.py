@@ -13,7 +13,7 @@ from askbook.store.database import Database
 from askbook.store.schema import metadata
 
 SECRET = re.compile(r"askbook_[0-9a-f]{12}_[A-Za-z0-9_-]{43}|(?:sk|pg)-(?:secret-)?canary[\w-]*")
-CLIENTS = ("http", "urllib3", "schemathesis", "asyncio")
+CLIENTS = ("http", "urllib3", "schemathesis")
 """These tell what a test itself did."""
 
 

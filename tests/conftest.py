@@ -81,6 +81,7 @@ def listener(figure: Figure) -> Iterator[Listener]:
     logging.getLogger().addHandler(listener)
     logging.getLogger("askbook").setLevel(logging.DEBUG)
     yield listener
+    logging.getLogger().removeHandler(listener)
     figure(f"S6: {listener.lines} lines logged in the process of the tests, no secret in them")
 
 

@@ -431,6 +431,16 @@ async def test_an_answer_that_was_withheld_is_not_asked_for_again(api: Api) -> N
     assert len(model.received) == 2
 
 
+async def test_what_is_written_after_the_end_is_no_part_of_the_answer() -> None:
+    def chunk(content: str, reason: str | None) -> bytes:
+        choice = {"index": 0, "delta": {"content": content}, "finish_reason": reason}
+        return f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
+
+    late = chunk("And more.", "stop") + b'data: {"choices": [], "usage": {"total_tokens": "many"}}\n\ndata: {oops\n\n'
+    told, _ = await ask([LOOKS, Raw(chunk(ANSWER, "stop") + late)], "chat")
+    assert (told.error, told.text) == (None, ANSWER)
+
+
 async def test_an_answer_cut_by_its_length_is_kept_and_said_to_be_cut(api: Api) -> None:
     told, _ = await ask([LOOKS, Turn(ANSWER, too_long=True)], api, max_tokens=12)
     assert told.error is None
@@ -645,6 +655,26 @@ async def test_what_another_try_cannot_mend_names_the_setting(api: Api, status: 
     assert f"{status} (invalid_api_key: model)" in told.error.message
     assert told.states == AT_ONCE
     assert len(model.received) == 1
+
+
+@pytest.mark.parametrize("how", ["hangs", "breaks off", "is not what it says"])
+async def test_a_status_tells_enough_where_its_body_does_not(how: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        coded = b"Content-Encoding: gzip\r\n" if how == "is not what it says" else b""
+        writer.write(b"HTTP/1.1 401 No\r\nContent-Length: 1000\r\n" + coded + b"\r\n{oops")
+        await writer.drain()
+        await asyncio.sleep(3 if how == "hangs" else 0)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        agent = BookAgent(configure(f"http://127.0.0.1:{port}/v1", "chat"))
+        told = await put(agent)
+        await agent.close()
+    assert isinstance(told.error, ModelUnavailable)
+    assert told.error.hint == "Check OPENAI_API_KEY."
+    assert (told.spent.tries, told.seconds < 2) == (1, True)
 
 
 async def test_a_redirect_is_not_followed(api: Api) -> None:

@@ -15,9 +15,10 @@ import random
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
@@ -98,16 +99,26 @@ async def _read_all(url: str, model: ScriptedModel, keys: list[str], seconds: fl
             await asyncio.sleep(reads.expovariate(1 / READING))
 
     limits = httpx2.Limits(max_connections=USERS, max_keepalive_connections=USERS)
-    async with httpx2.AsyncClient(base_url=url, timeout=30, limits=limits) as client:
-        watching = asyncio.create_task(_watch_host(seen.taken))
+    async with (
+        httpx2.AsyncClient(base_url=url, timeout=30, limits=limits) as client,
+        _meanwhile(_watch_host(seen.taken)),
+    ):
         await asyncio.gather(*(read(user, key) for user, key in enumerate(keys)))
-        watching.cancel()
     spent: defaultdict[str, float] = defaultdict(float)
     for asked, model_seconds in model.spent:
         spent[asked.messages[-1][1]] += model_seconds
     seen.own = [took - spent[question] for took, question in zip(seen.whole, seen.questions, strict=True)]
     model.spent.clear()
     return seen
+
+
+@contextlib.asynccontextmanager
+async def _meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 async def _watch_host(taken: list[float]) -> None:
@@ -203,9 +214,8 @@ async def test_fifty_readers_while_a_book_is_ingested(
     """L2."""
     async with _serve_to_readers(home, str(demo_folder)) as (server, model, keys, admin):
         started = _cpu_seconds(server)
-        ingesting = asyncio.create_task(_keep_ingesting(server.url, admin))
-        seen = await _read_all(server.url, model, keys, _choose_seconds(torture))
-        ingesting.cancel()
+        async with _meanwhile(_keep_ingesting(server.url, admin)):
+            seen = await _read_all(server.url, model, keys, _choose_seconds(torture))
         cpu = _cpu_seconds(server) - started
         with server.client() as client:
             jobs = client.get("/ingestion/status", headers={"X-API-Key": admin}).json()["jobs"]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
+from askbook.errors import StorageError
 from askbook.store.database import Database, open_database
 from askbook.store.sqlite import ROWS_AT_ONCE
 
@@ -18,14 +21,14 @@ NUMBERS = text("SELECT number FROM numbers ORDER BY number")
 
 @pytest.fixture
 async def numbers(tmp_path: Path) -> AsyncIterator[Database]:
-    database = await open_database(f"sqlite:///{tmp_path / 'askbook.db'}")
-    async with database.writing() as connection:
+    opened = await open_database(f"sqlite:///{tmp_path / 'askbook.db'}")
+    async with opened.writing() as connection:
         await connection.execute(text("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
         await connection.execute(
             text("INSERT INTO numbers VALUES (:number)"), [{"number": number} for number in range(MANY)]
         )
-    yield database
-    await database.close()
+    yield opened
+    await opened.close()
 
 
 @pytest.mark.parametrize("count", [0, 1, ROWS_AT_ONCE - 1, ROWS_AT_ONCE, ROWS_AT_ONCE + 1, MANY])
@@ -75,3 +78,35 @@ async def test_writers_take_turns(numbers: Database) -> None:
     await asyncio.gather(*(add(number) for number in range(30)))
     async with numbers.reading() as connection:
         assert len((await connection.execute(NUMBERS)).all()) == MANY + 30
+
+
+async def test_a_transaction_that_could_not_begin_does_nothing(numbers: Database) -> None:
+    """Neither does its second statement, where somebody goes on after the first one failed."""
+    busy = await open_database(numbers.engine.url)
+    async with numbers.writing() as connection:
+        await connection.execute(text("DELETE FROM numbers WHERE number = 0"))
+        async with busy.engine.connect() as other:
+            await other.execution_options(askbook_writes=True)
+            driver: Any = (await other.get_raw_connection()).driver_connection
+            await driver.do(driver._conn.execute, "PRAGMA busy_timeout = 0")
+            for _ in range(2):
+                with pytest.raises(OperationalError, match="locked"):
+                    await other.execute(text("DELETE FROM numbers"))
+    await busy.close()
+    async with numbers.reading() as connection:
+        assert len((await connection.execute(NUMBERS)).all()) == MANY - 1
+
+
+async def test_a_transaction_without_a_statement_leaves_nothing_behind(numbers: Database) -> None:
+    async with numbers.writing() as connection:
+        driver: Any = (await connection.get_raw_connection()).driver_connection
+        assert driver.begin == "BEGIN IMMEDIATE"
+    assert driver.begin == ""
+
+
+async def test_a_writer_that_waits_in_vain_says_so(numbers: Database) -> None:
+    hurried = Database(numbers.engine, busy_seconds=0.1)
+    async with hurried.writing():
+        with pytest.raises(StorageError, match="is busy"):
+            async with hurried.writing():
+                pass

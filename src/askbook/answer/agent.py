@@ -293,8 +293,6 @@ def _to_model_settings(config: AgentConfig) -> Any:
         max_tokens=config.max_tokens,
         # For the first call alone: the runner lets go of it once a tool was used.
         tool_choice="required",
-        include_usage=True,
-        store=False,
     )
 
 

@@ -8,7 +8,7 @@ import logging
 import random
 import re
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -28,7 +28,7 @@ from openai.types.responses import (
 from askbook import __version__
 from askbook.answer.breaker import Breaker, Outcome
 from askbook.answer.retrieval_tool import NAME, RetrievalTool, read_arguments
-from askbook.answer.wires import Heard, ToolCall, open_wire, read_events, to_event
+from askbook.answer.wires import ErrorSaid, Heard, ToolCall, open_wire, read_events
 from askbook.domain import QUERY_MAX, RetryState, Tried
 
 log = logging.getLogger("askbook.model")
@@ -106,47 +106,42 @@ class Service:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def ask(
+    def write(
         self,
         rules: str | None,
         items: list[TResponseInputItem],
         settings: ModelSettings,
         tool: dict[str, Any],
-        text: _Text,
-        patience: float | None,
-    ) -> Heard:
+    ) -> dict[str, Any]:
+        """The request."""
+        return self._wire.write(self._model, rules, items, settings, tool)
+
+    async def ask(self, request: dict[str, Any], text: _Text, patience: float | None, deadline: float) -> Heard:
         """The whole response. `patience` is for silence before its first word; the deadline is watched from outside."""
-        body = self._wire.write(self._model, rules, items, settings, tool)
         heard = Heard(text.add)
         async with (
             asyncio.timeout(patience) as silence,
-            self._client.stream("POST", self._wire.path, json=body) as response,
+            self._client.stream("POST", self._wire.path, json=request) as response,
         ):
             await _check_head(response)
             async with aclosing(cast(AsyncGenerator[bytes, None], read_events(response.aiter_bytes()))) as events:
                 async for data in events:
-                    self._read(data, heard)
+                    heard.hear(self._wire, data)
                     if heard.whole:
                         break
                     silence.reschedule(_from_now(None if text.passed_on else patience))
                 silence.reschedule(None)
-                await self._drain(events, heard)
+                await self._drain(events, heard, deadline)
         return _check_end(heard)
 
-    def _read(self, data: bytes, heard: Heard) -> None:
-        if data == b"[DONE]":
-            heard.whole = True
-            return
-        self._wire.read(to_event(data), heard)
-        if heard.failed:
-            raise _read_error_event(heard.code)
-
-    async def _drain(self, events: AsyncIterator[bytes], heard: Heard) -> None:
+    async def _drain(self, events: AsyncIterator[bytes], heard: Heard, deadline: float) -> None:
         """What follows the answer tells what it cost; read to its end, the connection can be used again."""
-        with suppress(CallFailed, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS):
-            async with asyncio.timeout(LINGER_SECONDS):
+        heard.listen_to_the_rest()
+        until = min(asyncio.get_running_loop().time() + LINGER_SECONDS, deadline - LINGER_SECONDS)
+        with suppress(ErrorSaid, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS):
+            async with asyncio.timeout_at(until):
                 async for data in events:
-                    self._read(data, heard)
+                    heard.hear(self._wire, data)
 
 
 def _from_now(seconds: float | None) -> float | None:
@@ -170,14 +165,16 @@ def _check_end(heard: Heard) -> Heard:
 
 
 async def _read_error(response: httpx2.Response) -> dict[str, Any]:
+    """Nothing where it does not come, or is none: the status alone tells enough."""
     body = b""
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > ERROR_BYTES:
-            return {}
     try:
+        async with asyncio.timeout(LINGER_SECONDS):
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > ERROR_BYTES:
+                    return {}
         error = json.loads(body)["error"]
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS):
         return {}
     return error if isinstance(error, dict) else {}
 
@@ -189,6 +186,8 @@ def to_failure(error: Exception) -> CallFailed:
     match error:
         case CallFailed():
             return error
+        case ErrorSaid(code=code):
+            return CallFailed(f"answered 200, then an error{_show_codes(code)}", outage=code != "rate_limit_exceeded")
         case TimeoutError() | httpx2.TimeoutException():
             return CallFailed("gave no answer in time")
         case httpx2.ConnectError():
@@ -206,10 +205,6 @@ def _read_status(response: httpx2.Response, error: dict[str, Any]) -> CallFailed
         return CallFailed(why, outage=status != 429, wait=_read_retry_after(response.headers))
     hint = _MOVED if status < 400 else _HINTS.get(status, _REFUSED)
     return CallFailed(why, hint, again=False, outage=False)
-
-
-def _read_error_event(code: str | None) -> CallFailed:
-    return CallFailed(f"answered 200, then an error{_show_codes(code)}", outage=code != "rate_limit_exceeded")
 
 
 def _show_codes(*codes: str | None) -> str:
@@ -287,21 +282,18 @@ class RetryingModel(Model):
         **__: Any,
     ) -> ModelResponse:
         items = cast("list[TResponseInputItem]", input)
-
-        def ask(text: _Text, patience: float | None) -> Awaitable[Heard]:
-            return self._service.ask(system_instructions, items, model_settings, self._tool.schema, text, patience)
-
-        return ModelResponse(output=await self._call(ask), usage=Usage(), response_id=None)
+        request = self._service.write(system_instructions, items, model_settings, self._tool.schema)
+        return ModelResponse(output=await self._call(request), usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
         raise NotImplementedError("the reader is told past the runner")
 
-    async def _call(self, ask: Ask) -> list[ResponseOutputItem]:
+    async def _call(self, request: dict[str, Any]) -> list[ResponseOutputItem]:
         self._note("pending", 1)
         for attempt in range(1, TRIES + 1):
             text = _Text(self._write_text if self._tool.found else None, after="\n\n" if self.wrote else "")
             try:
-                items = await self._try(ask, text, attempt)
+                items = await self._try(request, text, attempt)
             except CallFailed as failure:
                 wait = None if text.passed_on or attempt == TRIES else self._choose_wait(failure, attempt)
                 if wait is None:
@@ -322,7 +314,7 @@ class RetryingModel(Model):
         spread = random.uniform(1.0, 1.0 + JITTER)  # noqa: S311 it hides nothing
         return min(wait * spread, self._left())
 
-    async def _try(self, ask: Ask, text: _Text, attempt: int) -> list[ResponseOutputItem]:
+    async def _try(self, request: dict[str, Any], text: _Text, attempt: int) -> list[ResponseOutputItem]:
         ticket = self._breaker.enter()
         if ticket is None:
             rest = self._breaker.rests_for
@@ -334,12 +326,12 @@ class RetryingModel(Model):
         try:
             # A try that is silent leaves half of the time to the next.
             patience = self._left() / 2 if attempt < TRIES else None
-            heard = await ask(text, patience)
+            heard = await self._service.ask(request, text, patience, self._deadline)
             items = self._accept(heard, text)
             outcome = "succeeded"
             self.cut_short = heard.cut_short
             return items
-        except (CallFailed, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS) as error:
+        except (CallFailed, ErrorSaid, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS) as error:
             failure = to_failure(error)
             outcome = "failed" if failure.outage else "neither"
             # What the service said may quote the key: it stays out of every traceback.
@@ -411,10 +403,6 @@ class _Text:
         if self._write is not None:
             self._write(text if self.whole else self._after + text)
         self.whole += text
-
-
-Ask = Callable[[_Text, float | None], Awaitable[Heard]]
-"""Calls the service once. The seconds are for silence before the first word."""
 
 
 def _to_message(text: str) -> ResponseOutputMessage:

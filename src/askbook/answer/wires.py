@@ -17,8 +17,16 @@ from agents.models.fake_id import FAKE_RESPONSES_ID
 
 from askbook.answer.retrieval_tool import DESCRIPTION, NAME
 
-LINE_MAX = 4 * 2**20
-"""Bytes of one event; no answer is so long."""
+EVENT_BYTES = 4 * 2**20
+"""No event is so long."""
+
+
+class ErrorSaid(Exception):
+    """The stream says that the call failed, perhaps in one word."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__()
+        self.code = error.get("code") if isinstance(error, dict) else None
 
 
 @dataclass
@@ -26,6 +34,7 @@ class ToolCall:
     call_id: str = ""
     name: str = ""
     arguments: str = ""
+    number: int | None = None
 
 
 @dataclass
@@ -41,10 +50,25 @@ class Heard:
     withheld: bool = False
     cut_short: bool = False
     """The model's tokens ran out."""
-    failed: bool = False
-    code: str | None = None
-    """Why it failed, in the service's one word for it."""
     whole: bool = False
+
+    def hear(self, wire: Wire, data: bytes) -> None:
+        if data == b"[DONE]":
+            self.whole = True
+            return
+        event = json.loads(data)
+        if error := event.get("error"):
+            raise ErrorSaid(error)
+        wire.read(event, self)
+
+    def count(self, usage: Any) -> None:
+        total = usage.get("total_tokens") if isinstance(usage, dict) else None
+        if isinstance(total, int) and total >= 0:
+            self.tokens = total
+
+    def listen_to_the_rest(self) -> None:
+        """What is written after the end is no part of the answer."""
+        self.write = lambda text: None
 
 
 class Wire(Protocol):
@@ -69,11 +93,10 @@ class ChatWire:
     def write(
         self, model: str, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, tool: Any
     ) -> dict[str, Any]:
-        function = {"name": NAME, "description": DESCRIPTION, "parameters": tool, "strict": False}
         body = {
             "model": model,
             "messages": [{"role": "system", "content": rules}, *Converter.items_to_messages(items)],
-            "tools": [{"type": "function", "function": function}],
+            "tools": [{"type": "function", "function": _to_function(tool)}],
             "tool_choice": settings.tool_choice,
             "temperature": settings.temperature,
             "max_tokens": settings.max_tokens,
@@ -84,10 +107,7 @@ class ChatWire:
         return {name: value for name, value in body.items() if value is not None}
 
     def read(self, event: Mapping[str, Any], heard: Heard) -> None:
-        if "error" in event:
-            heard.failed, heard.code = True, (event["error"] or {}).get("code")
-        if usage := event.get("usage"):
-            heard.tokens = usage.get("total_tokens") or 0
+        heard.count(event.get("usage"))
         for choice in (event.get("choices") or ())[:1]:
             delta = choice.get("delta") or {}
             heard.write(delta.get("content") or "")
@@ -95,18 +115,20 @@ class ChatWire:
             for part in delta.get("tool_calls") or ():
                 self._add(part, heard.calls)
             if reason := choice.get("finish_reason"):
-                heard.whole, heard.cut_short, heard.withheld = True, reason == "length", reason == "content_filter"
+                heard.whole = True
+                heard.cut_short = heard.cut_short or reason == "length"
+                heard.withheld = heard.withheld or reason == "content_filter"
 
     def _add(self, part: Mapping[str, Any], calls: list[ToolCall]) -> None:
-        """A part of the call of its number, or of the last one. Some services give every call the same number, or none."""
-        call_id, number = part.get("id") or "", part.get("index")
-        at = len(calls) - 1 if number is None else number
-        if not 0 <= at < len(calls) or (call_id and calls[at].call_id not in ("", call_id)):
-            at = len(calls)
-            calls.append(ToolCall())
-        call, function = calls[at], part.get("function") or {}
+        """A part of the last call of its number. Some services give every call the same number, or none, or no id."""
+        call_id, number, function = part.get("id") or "", part.get("index"), part.get("function") or {}
+        name = function.get("name") or ""
+        call = next((one for one in reversed(calls) if one.number == number), None)
+        if call is None or (call_id and call.call_id not in ("", call_id)) or (name and not call_id and number is None):
+            call = ToolCall(number=number)
+            calls.append(call)
         call.call_id = call.call_id or call_id
-        call.name += function.get("name") or ""
+        call.name = name or call.name
         call.arguments += function.get("arguments") or ""
 
 
@@ -116,12 +138,11 @@ class ResponsesWire:
     def write(
         self, model: str, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, tool: Any
     ) -> dict[str, Any]:
-        function = {"name": NAME, "description": DESCRIPTION, "parameters": tool, "strict": False}
         body = {
             "model": model,
             "instructions": rules,
             "input": [_without_id(item) for item in items],
-            "tools": [{"type": "function", **function}],
+            "tools": [{"type": "function", **_to_function(tool)}],
             "tool_choice": settings.tool_choice,
             "temperature": settings.temperature,
             "max_output_tokens": settings.max_tokens,
@@ -141,9 +162,9 @@ class ResponsesWire:
             case "response.completed" | "response.incomplete":
                 self._end(event["response"], heard)
             case "response.failed":
-                heard.failed, heard.code = True, (event["response"].get("error") or {}).get("code")
+                raise ErrorSaid(event["response"].get("error"))
             case "error":
-                heard.failed, heard.code = True, event.get("code")
+                raise ErrorSaid(event)
             case _:
                 pass
 
@@ -156,7 +177,7 @@ class ResponsesWire:
 
     def _end(self, response: Mapping[str, Any], heard: Heard) -> None:
         heard.whole = True
-        heard.tokens = (response.get("usage") or {}).get("total_tokens") or 0
+        heard.count(response.get("usage"))
         why = (response.get("incomplete_details") or {}).get("reason")
         # Cut by AGENT_MAX_TOKENS it is whole enough: chat.completions says no more of it either.
         heard.cut_short = why == "max_output_tokens"
@@ -173,28 +194,29 @@ def _without_id(item: Any) -> Any:
     return {name: value for name, value in item.items() if name != "id"}
 
 
+def _to_function(tool: Any) -> dict[str, Any]:
+    return {"name": NAME, "description": DESCRIPTION, "parameters": tool, "strict": False}
+
+
 async def read_events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The data of each server-sent event. Split at line feeds alone: a text may hold what Unicode calls a line's end."""
-    rest, data = b"", list[bytes]()
+    rest, data = b"", b""
     async for part in parts:
         *lines, rest = (rest + part).split(b"\n")
-        if len(rest) > LINE_MAX:
-            raise ValueError("a line without an end")
-        for line in lines:
-            line = line.rstrip(b"\r")
-            if line.startswith(b"data:"):
-                data.append(line[5:].strip())
-            elif not line and data:
-                yield b"\n".join(data)
-                data = []
-    if rest.startswith(b"data:"):
-        data.append(rest[5:].strip())
+        for line in (one.rstrip(b"\r") for one in lines):
+            if line:
+                data += _read_data(line)
+            elif data:
+                yield data.strip()
+                data = b""
+        if len(data) + len(rest) > EVENT_BYTES:
+            raise ValueError("an event without an end")
+    data += _read_data(rest)
     if data:
-        yield b"\n".join(data)
+        yield data.strip()
 
 
-def to_event(data: bytes) -> Mapping[str, Any]:
-    event = json.loads(data)
-    if not isinstance(event, dict):
-        raise TypeError("an event that is none")
-    return event
+def _read_data(line: bytes) -> bytes:
+    """With a line feed after it: data of several lines stays in several. Nothing of any other field."""
+    said = line[5:].strip() if line.startswith(b"data:") else b""
+    return said + b"\n" if said else b""

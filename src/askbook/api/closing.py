@@ -21,7 +21,7 @@ class Closing:
         self._grace = grace
         self._begun = asyncio.Event()
         self.over: asyncio.Future[AskbookError] = self._loop.create_future()
-        """Done when no answer may go on. All wait for the same one."""
+        """Done when no answer may go on. All wait for the same one, by `asyncio.wait`, which never cancels it."""
 
     def begin(self) -> None:
         if not self._begun.is_set():

@@ -51,11 +51,12 @@ class Watch:
     def until_down(self, parts: Collection[str]) -> asyncio.Future[AskbookError]:
         """Done when the first of them goes; cancelled by whoever waits no longer."""
         down: asyncio.Future[AskbookError] = asyncio.get_running_loop().create_future()
-        self._waiting[down] = parts
-        down.add_done_callback(self._waiting.pop)
-        for part in parts:
-            if not self.signs[part].up:
-                self._tell(part)
+        gone = next((part for part in parts if not self.signs[part].up), None)
+        if gone is None:
+            self._waiting[down] = parts
+            down.add_done_callback(self._waiting.pop)
+        else:
+            down.set_result(to_outage(gone))
         return down
 
     def _tell(self, part: str) -> None:

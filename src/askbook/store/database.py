@@ -23,6 +23,8 @@ from askbook.errors import StorageError
 from askbook.store import sqlite as sqlite_driver
 
 HEAD = "0007"
+BUSY_SECONDS = 30
+"""So long a writer waits for another one."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 # What PostgreSQL cannot store: NUL, and half of a character.
@@ -34,16 +36,16 @@ def to_storable(text: str) -> str:
 
 
 class Database:
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, busy_seconds: float = BUSY_SECONDS) -> None:
         self.engine = engine
-        # SQLite has one writer. Whoever found it busy would sleep and look again, for up to a tenth of a second each time.
-        self._turn = asyncio.Lock() if engine.dialect.name == "sqlite" else contextlib.nullcontext()
+        self._busy_seconds = busy_seconds
+        self._writer = asyncio.Lock()
 
     @contextlib.asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
         """One transaction, committed at the end or not at all."""
         with _translated(self.engine):
-            async with self._turn, self.engine.connect() as connection:
+            async with self._turn(), self.engine.connect() as connection:
                 await connection.execution_options(askbook_writes=True)
                 async with connection.begin():
                     yield connection
@@ -56,6 +58,23 @@ class Database:
                 if self.engine.dialect.name == "postgresql":
                     await connection.execution_options(isolation_level="REPEATABLE READ")
                 yield connection
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """SQLite has one writer. Whoever found it busy would sleep and look again, a tenth of a second each time."""
+        if self.engine.dialect.name != "sqlite":
+            yield
+            return
+        try:
+            async with asyncio.timeout(self._busy_seconds):
+                await self._writer.acquire()
+        except TimeoutError as error:
+            where = self.engine.url.database
+            raise StorageError(f"the database {where} is busy", _hint("locked")) from error
+        try:
+            yield
+        finally:
+            self._writer.release()
 
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         """An INSERT that knows ON CONFLICT, in the dialect at hand."""
@@ -113,7 +132,12 @@ def _create_engine(url: str | URL) -> AsyncEngine:
         dbapi_connection.isolation_level = None
         cursor = dbapi_connection.cursor()
         # FULL: a lesson's old points are removed only after the commit that replaced them is on disk.
-        for pragma in ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        for pragma in (
+            f"busy_timeout = {BUSY_SECONDS * 1000}",
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "foreign_keys = ON",
+        ):
             cursor.execute(f"PRAGMA {pragma}")
         # The words of a deleted conversation are overwritten, not left in the file.
         cursor.execute("PRAGMA secure_delete = ON")

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import aiosqlite
 
 ROWS_AT_ONCE = 1000
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 
 def connect(path: str, **options: Any) -> Connection:
@@ -33,12 +34,34 @@ class Connection(aiosqlite.Connection):
     def cursor(self) -> Cursor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return Cursor(self)
 
-    async def do(self, work: Callable[..., Any], *given: Any) -> Any:
+    async def commit(self) -> None:
+        await self._end(super().commit)
+
+    async def rollback(self) -> None:
+        await self._end(super().rollback)
+
+    async def _end(self, end: Callable[[], Awaitable[None]]) -> None:
+        """A transaction that nothing was done in has not begun."""
+        if self.begin:
+            self.begin = ""
+        else:
+            await end()
+
+    async def do(self, work: Callable[..., T], *given: Any) -> T:
+        """In SQLite's thread."""
         return await self._execute(work, *given)
 
-    async def run(self, work: Callable[[sqlite3.Connection], sqlite3.Cursor]) -> _Result:
-        begin, self.begin = self.begin, ""
-        return await self.do(_run, self._conn, begin, work)
+    def run(self, work: Callable[[sqlite3.Connection], sqlite3.Cursor]) -> _Result:
+        if self.begin:
+            self._conn.execute(self.begin)
+            self.begin = ""
+        cursor = work(self._conn)
+        rows = cursor.fetchmany(ROWS_AT_ONCE) if cursor.description else []
+        rest = cursor if len(rows) == ROWS_AT_ONCE else None
+        result = _Result(cursor.description, cursor.rowcount, cursor.lastrowid, rows, rest)
+        if rest is None:
+            cursor.close()
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +72,6 @@ class _Result:
     rows: list[Row]
     rest: sqlite3.Cursor | None
     """Where there are more."""
-
-
-def _run(connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], sqlite3.Cursor]) -> _Result:
-    if begin:
-        connection.execute(begin)
-    cursor = work(connection)
-    rows = cursor.fetchmany(ROWS_AT_ONCE) if cursor.description else []
-    result = _Result(cursor.description, cursor.rowcount, cursor.lastrowid, rows, None)
-    if len(rows) == ROWS_AT_ONCE:
-        return _Result(result.description, result.rowcount, result.lastrowid, rows, cursor)
-    cursor.close()
-    return result
 
 
 class Cursor:
@@ -76,10 +87,13 @@ class Cursor:
         return self
 
     async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        self._take(await self._connection.run(lambda connection: connection.execute(sql, parameters)))
+        await self._run(lambda connection: connection.execute(sql, parameters))
 
     async def executemany(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
-        self._take(await self._connection.run(lambda connection: connection.executemany(sql, parameters)))
+        await self._run(lambda connection: connection.executemany(sql, parameters))
+
+    async def _run(self, work: Callable[[sqlite3.Connection], sqlite3.Cursor]) -> None:
+        self._take(await self._connection.do(self._connection.run, work))
 
     def _take(self, result: _Result) -> None:
         self.description, self.rowcount, self.lastrowid = result.description, result.rowcount, result.lastrowid

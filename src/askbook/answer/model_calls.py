@@ -114,7 +114,8 @@ class Service:
         tool: dict[str, Any],
     ) -> dict[str, Any]:
         """The request."""
-        return self._wire.write(self._model, rules, items, settings, tool)
+        body = self._wire.write(self._model, rules, items, settings, tool)
+        return {name: value for name, value in body.items() if value is not None}
 
     async def ask(self, request: dict[str, Any], text: _Text, patience: float | None, deadline: float) -> Heard:
         """The whole response. `patience` is for silence before its first word; the deadline is watched from outside."""

@@ -77,7 +77,7 @@ class Wire(Protocol):
     def write(
         self, model: str, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, tool: Any
     ) -> dict[str, Any]:
-        """The request. `tool`: the parameters of the one tool, as JSON Schema."""
+        """The request; None is left out of it. `tool`: the parameters of the one tool, as JSON Schema."""
         ...
 
     def read(self, event: Mapping[str, Any], heard: Heard) -> None: ...
@@ -93,7 +93,7 @@ class ChatWire:
     def write(
         self, model: str, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, tool: Any
     ) -> dict[str, Any]:
-        body = {
+        return {
             "model": model,
             "messages": [{"role": "system", "content": rules}, *Converter.items_to_messages(items)],
             "tools": [{"type": "function", "function": _to_function(tool)}],
@@ -104,7 +104,6 @@ class ChatWire:
             "stream_options": {"include_usage": True},
             "store": False,
         }
-        return {name: value for name, value in body.items() if value is not None}
 
     def read(self, event: Mapping[str, Any], heard: Heard) -> None:
         heard.count(event.get("usage"))
@@ -138,7 +137,7 @@ class ResponsesWire:
     def write(
         self, model: str, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, tool: Any
     ) -> dict[str, Any]:
-        body = {
+        return {
             "model": model,
             "instructions": rules,
             "input": [_without_id(item) for item in items],
@@ -149,7 +148,6 @@ class ResponsesWire:
             "stream": True,
             "store": False,
         }
-        return {name: value for name, value in body.items() if value is not None}
 
     def read(self, event: Mapping[str, Any], heard: Heard) -> None:
         match event.get("type"):

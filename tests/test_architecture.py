@@ -14,10 +14,11 @@ WORDS = {"domain", "errors"}
 MAY_SEE = {
     "domain": set(),
     "errors": set(),
+    "onnx": {"errors"},
     "lock": {"errors"},
     "settings": {"errors"},
     "book": WORDS,
-    "index": WORDS,
+    "index": WORDS | {"onnx"},
     "store": WORDS,
     "answer": WORDS | {"index", "store"},
     "ingest": WORDS | {"book", "index", "store"},

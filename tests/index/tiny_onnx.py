@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from askbook.index.embedders.minilm import bundled_weights
+from askbook.onnx import TOKENIZER
 
 PAIR = ("input_ids", "attention_mask", "token_type_ids")
 FLOAT, INT64 = 1, 7
@@ -55,7 +55,7 @@ Nodes = tuple[tuple[str, str, str], ...]
 def write_cross_encoder(folder: Path, nodes: Nodes, inputs: tuple[str, ...] = PAIR) -> Path:
     folder.mkdir(parents=True)
     (folder / "model.onnx").write_bytes(_to_model(nodes, inputs))
-    shutil.copy(bundled_weights().tokenizer, folder / "tokenizer.json")
+    shutil.copy(TOKENIZER, folder / "tokenizer.json")
     return folder
 
 

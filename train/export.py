@@ -108,7 +108,7 @@ class Graph:
     def save(self, out: Path, inputs: list[str], outputs: dict[str, list[str | int]], metadata: dict[str, str]) -> None:
         given = [helper.make_tensor_value_info(name, TensorProto.INT32, ["batch", "length"]) for name in inputs]
         found = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()]
-        graph = helper.make_graph(self._nodes, out.stem, given, found, list(self._weights.values()))
+        graph = helper.make_graph(self._nodes, "model", given, found, list(self._weights.values()))
         versions = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
         model = helper.make_model(graph, producer_name="askbook", opset_imports=versions, ir_version=9)
         helper.set_model_props(model, metadata)

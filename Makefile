@@ -37,8 +37,8 @@ test: env check browser  ## check, then run every test in its quick form
 	$(TESTS) -n 2 --dist loadfile
 
 check: env  ## lint, format and types
-	$(BIN)/ruff check src tests bench docs
-	$(BIN)/ruff format --check src tests bench docs
+	$(BIN)/ruff check src tests bench docs train
+	$(BIN)/ruff format --check src tests bench docs train
 	$(BIN)/pyright
 
 # For the tests of the pages. Where it may not be installed they are skipped, and say so.

@@ -25,8 +25,8 @@ from askbook.evals.measures import fuse_ranks, score_ranking
 from askbook.evals.sets import EvalQuestion, EvalSet, load_set
 from askbook.index.embedders.minilm import MiniLM, folder_weights
 from askbook.index.keywords import best_score, count_terms, keyword_text, weigh_chunk, weigh_query, weigh_terms
-from askbook.index.ranking import Found, Scale, Words, rank
-from askbook.index.search import CANDIDATES, SAMPLE
+from askbook.index.ranking import Found, Words, rank
+from askbook.index.search import CANDIDATES, SAMPLE, Sample
 
 SETS = ("openstax_biology", "openstax_physics", "aws_docs_qa", "cranfield", "rust_book_quiz", "hf_llm_course_quiz")
 SYSTEMS = ("vectors", "RRF", "as they are", "own scale")
@@ -111,17 +111,16 @@ async def embed_shelf(model: Model, shelf: Shelf, cache: Path) -> tuple[Matrix, 
 
 
 def measure(shelf: Shelf, asked: Sequence[Asked], chunks: Matrix, questions: Matrix) -> dict[str, float]:
-    sample = chunks[np.random.default_rng(0).permutation(len(chunks))[:SAMPLE]]
+    sample = Sample(chunks[np.random.default_rng(0).permutation(len(chunks))[:SAMPLE]])
     scores: dict[str, list[float]] = {system: [] for system in SYSTEMS}
     for one, vector in zip(asked, questions, strict=True):
-        cosines, unrelated = chunks @ vector, sample @ vector
+        cosines, own = chunks @ vector, sample.measure(vector)
         dense = _best(shelf, cosines, CANDIDATES)
         keyword = [at for at in _best(shelf, one.keyword, CANDIDATES) if one.keyword[at] > 0]
         found = [
             Found(shelf.chunks[at].id, shelf.chunks[at], float(cosines[at]), float(one.keyword[at]))
             for at in dict.fromkeys((*dense, *keyword))
         ]
-        own = Scale(float(unrelated.mean()), float(unrelated.std()))
         ranked = {
             name: rank(found, one.words, False, None, scale)[0]
             for name, scale in zip(SYSTEMS[2:], (None, own), strict=True)

@@ -21,8 +21,8 @@ CHUNKS_PER_JUDGED: Final = 20
 RERANKED: Final = LIMIT_MAX
 """How many of the best are reranked: as many as can be shown, so that no list is ordered by two rules."""
 
-UNRELATED: Final = (0.17, 0.10)
-"""Mean and spread of MiniLM's cosines between a question and any chunk: the weights above were found with it."""
+BETWEEN, SPREAD = 0.25, 0.10
+"""MiniLM's cosines, with which the weights were found: their mean between chunks, their spread around a question."""
 SPREAD_MIN: Final = 1e-3
 
 Relevance = Callable[[Signals, Passage], float]
@@ -30,17 +30,18 @@ Relevance = Callable[[Signals, Passage], float]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The cosines of a question with chunks of this book taken at random, so that any embedder's mean the same."""
+    """Where an embedder's cosines lie in a book, so that those of any embedder mean the same."""
 
-    mean: float = UNRELATED[0]
-    spread: float = UNRELATED[1]
+    between: float = BETWEEN
+    """The mean between two chunks of the book: as near as things are that share no more than a book."""
+    spread: float = SPREAD
+    """How far the cosines of the question with any chunks differ."""
 
     def place(self, similarity: float | None) -> float:
-        """0 to 1: as far above the book at large as it would be on MiniLM's scale."""
+        """0 to 1: the cosine that MiniLM would have given."""
         if similarity is None:
             return 0.0
-        mean, spread = UNRELATED
-        return _share(mean + spread * (similarity - self.mean) / max(self.spread, SPREAD_MIN))
+        return _share(BETWEEN + SPREAD * (similarity - self.between) / max(self.spread, SPREAD_MIN))
 
 
 @dataclass(frozen=True, slots=True)

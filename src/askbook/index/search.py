@@ -81,6 +81,19 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """Some chunks of a book, which tell where the embedder's cosines lie in it."""
+
+    vectors: Vector
+    """One in each row."""
+
+    def measure(self, question: Vector) -> Scale:
+        count, total = len(self.vectors), self.vectors.sum(axis=0)
+        between = (float(total @ total) - count) / (count * (count - 1))
+        return Scale(between, float((self.vectors @ question).std()))
+
+
+@dataclass(frozen=True, slots=True)
 class Deadlines:
     """Seconds."""
 
@@ -140,7 +153,7 @@ class Searcher:
         self._deadlines = deadlines or Deadlines()
         self._vectors = Remembered[str, Vector](REMEMBERED_QUERIES)
         self._searches = Remembered[Search, Candidates](REMEMBERED_SEARCHES)
-        self._samples = Remembered[tuple[str, int], Vector](REMEMBERED_SAMPLES)
+        self._samples = Remembered[tuple[str, int], Sample](REMEMBERED_SAMPLES)
 
     async def search(
         self,
@@ -245,13 +258,11 @@ class Searcher:
     async def _measure_scale(self, question: Question, revision: int) -> Scale | None:
         """None for a book of few vectors: its cosines are taken as they are."""
         sample = await self._sample_book(question.filters.book_id, revision)
-        if question.vector is None or len(sample) < SAMPLE_MIN:
+        if question.vector is None or len(sample.vectors) < SAMPLE_MIN:
             return None
-        cosines = sample @ question.vector
-        return Scale(float(cosines.mean()), float(cosines.std()))
+        return sample.measure(question.vector)
 
-    async def _sample_book(self, book_id: str, revision: int) -> Vector:
-        """The vectors of some chunks, one in each row."""
+    async def _sample_book(self, book_id: str, revision: int) -> Sample:
         sample = self._samples.get((book_id, revision))
         if sample is None:
             points: list[tuple[str, bool]] = []
@@ -260,7 +271,7 @@ class Searcher:
                 if len(points) == SAMPLE:
                     break
             vectors = await self._index.load_vectors([point_id for point_id, embedded in points if embedded])
-            sample = np.stack([*vectors.values()]) if vectors else np.zeros((0, 0), np.float32)
+            sample = Sample(np.array([*vectors.values()], dtype=np.float32))
             # While vectors are still to come, half a sample will do, and less is looked up again.
             if 2 * len(vectors) >= len(points):
                 self._samples.keep((book_id, revision), sample)

@@ -246,8 +246,8 @@ def _wait_until_running(database: Path) -> None:
 def test_an_interrupted_ingestion_goes_on(askbook: Run, book: Path, environment: dict[str, str]) -> None:
     import signal
 
-    for number in range(80):
-        (book / f"{number:02}-more.md").write_text(f"# Page {number}\n\n" + f"Words of page {number} on tea. " * 200)
+    for number in range(200):
+        (book / f"{number:03}-more.md").write_text(f"# Page {number}\n\n" + f"Words of page {number} on tea. " * 200)
     first = subprocess.Popen(
         [*ASKBOOK, "ingest", str(book)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

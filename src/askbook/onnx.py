@@ -57,8 +57,14 @@ def check_published(weights: Weights, failure: type[AskbookError], of: str, hint
             raise failure(f"{file.name} of {of} is not the file that was published", hint)
 
 
-@lru_cache(maxsize=8)
 def sha256_of(file: Path) -> str:
+    """Remembered for as long as the file stays as it is."""
+    found = file.stat()
+    return _sha256_of(file, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=8)
+def _sha256_of(file: Path, changed_at: int, size: int) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 

@@ -51,7 +51,7 @@ def test_the_file_is_one_that_git_and_a_wheel_can_carry() -> None:
 
 def test_the_file_says_how_it_is_read(weights_are_published: None) -> None:
     contract = open_model(bundled_weights(), threads=1).contract
-    assert (contract.pair_tokens, contract.question_tokens) == (320, 80)
+    assert 320 <= contract.pair_tokens <= 512 and contract.question_tokens == 80
     assert contract.tokenizer == TOKENIZER_SHA256
     assert contract.answering.slope > 0 and contract.supporting.slope > 0
 

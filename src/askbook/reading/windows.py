@@ -8,8 +8,8 @@ from typing import TypeVar
 
 WINDOWS_MAX = 24
 """What one passage may cost: some 4,000 tokens of it are read, and the rest is not."""
-BATCH_TOKENS = 640
-"""With its padding. Two full windows: larger batches gain no time, and whoever leaves would hold up the others for longer."""
+BATCH_TOKENS = 320
+"""With its padding. Short pairs gain by sharing a batch; beyond this none does, and whoever leaves would hold up the others."""
 
 Place = tuple[int, int]
 """First character, and the one after the last."""

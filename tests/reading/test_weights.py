@@ -155,6 +155,16 @@ async def test_a_model_that_fails_when_it_runs_is_refused(tmp_path: Path) -> Non
     assert "cannot be run" in (await refusal(folder)).message
 
 
+async def test_a_model_removed_after_it_was_chosen_is_refused(tmp_path: Path) -> None:
+    reader = Reader(folder_weights(write_reader(tmp_path)))
+    (tmp_path / "reader.onnx").unlink()
+    with pytest.raises(ReaderUnavailable, match=r"no reader\.onnx"):
+        await reader.open()
+    with pytest.raises(ReaderUnavailable, match="cannot be read"):
+        sha256_of(tmp_path / "reader.onnx", ReaderUnavailable)
+    await reader.close()
+
+
 async def test_a_reader_mended_on_disk_works_without_a_restart(tmp_path: Path) -> None:
     (tmp_path / "reader.onnx").write_bytes(b"nonsense")
     reader = Reader(folder_weights(tmp_path))

@@ -113,7 +113,7 @@ def read_contract(session: InferenceSession, weights: Weights) -> Contract:
         raise _no_reader(weights, f"`{METADATA}` in its metadata cannot be read") from error
     if contract.question_tokens > contract.pair_tokens // 2:
         raise _no_reader(weights, f"`{METADATA}` in its metadata leaves no room for a passage")
-    if sha256_of(weights.tokenizer) != contract.tokenizer:
+    if sha256_of(weights.tokenizer, ReaderUnavailable) != contract.tokenizer:
         raise ReaderUnavailable(
             f"The reading model in `{weights.model.parent.name}` was trained with another tokenizer",
             "Put the tokenizer.json that it was trained with beside reader.onnx.",
@@ -211,7 +211,8 @@ def open_model(weights: Weights, threads: int) -> Model:
         raise ReaderUnavailable(
             "The tokenizer does not mark pairs with [CLS] and [SEP]", "Take one of the BERT family."
         )
-    return Model(session, tokenizer, contract, sha256_of(weights.model), (marks[0], marks[1]))
+    sha256 = sha256_of(weights.model, ReaderUnavailable)
+    return Model(session, tokenizer, contract, sha256, (marks[0], marks[1]))
 
 
 def _to_output(window: Window, scores: Scores, spans: Scores) -> Output:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from askbook.errors import AskbookError
+from askbook.errors import AskbookError, StorageError
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -53,12 +53,23 @@ def check_published(weights: Weights, failure: type[AskbookError], of: str, hint
     """`of`: whose weights they are, in words."""
     expected = ((weights.model, weights.model_sha256), (weights.tokenizer, weights.tokenizer_sha256))
     for file, sha256 in expected:
-        if sha256 is not None and sha256_of(file) != sha256:
+        if sha256 is not None and sha256_of(file, failure) != sha256:
             raise failure(f"{file.name} of {of} is not the file that was published", hint)
 
 
+def sha256_of(file: Path, failure: type[AskbookError] = StorageError) -> str:
+    """Remembered for as long as the file stays as it is."""
+    try:
+        found = file.stat()
+        return _sha256_of(file, found.st_mtime_ns, found.st_size)
+    except OSError as error:
+        raise failure(
+            f"{file.name} in `{file.parent.name}` cannot be read", "Is it there, and may it be read?"
+        ) from error
+
+
 @lru_cache(maxsize=8)
-def sha256_of(file: Path) -> str:
+def _sha256_of(file: Path, changed_at: int, size: int) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 

@@ -23,6 +23,7 @@ from askbook.errors import InputError
 EmbedderChoice = Literal["local", "openai", "cohere", "none"]
 QuantizationChoice = Literal["none", "scalar"]
 RerankerChoice = Literal["none", "cohere", "local"]
+ReaderChoice = Literal["bundled", "none"]
 ConfidenceChoice = Literal["calibrated", "raw"]
 AnswererChoice = Literal["auto", "extractive", "model"]
 ModelApi = Literal["chat", "responses"]
@@ -76,7 +77,10 @@ class Settings(BaseSettings):
         default=None, description="Folder with model.onnx and tokenizer.json to use in place of the local MiniLM."
     )
     askbook_embedder_threads: int = Field(
-        default=0, description="Threads of a local embedder or reranker; 0 means one for each core.", ge=0, le=256
+        default=0,
+        description="Threads of a local embedder, reranker or reader; 0 means one for each core.",
+        ge=0,
+        le=256,
     )
     askbook_reranker: RerankerChoice = Field(
         default="none",
@@ -90,6 +94,10 @@ class Settings(BaseSettings):
         description="How long reranking may take, as a part of the search; after that the passages stay as they were found.",
         gt=0,
         le=600,
+    )
+    askbook_reader: ReaderChoice | Path = Field(
+        default="bundled",
+        description="Who reads what was found: bundled (the model that comes with askbook), a folder with reader.onnx, or none.",
     )
     askbook_confidence: ConfidenceChoice = Field(
         default="calibrated",
@@ -205,6 +213,18 @@ class Settings(BaseSettings):
     @classmethod
     def _expand(cls, folder: Path | None) -> Path | None:
         return folder.expanduser().absolute() if folder else None
+
+    @field_validator("askbook_reader", mode="before")
+    @classmethod
+    def _refuse_an_empty_reader(cls, reader: object) -> object:
+        if reader == "":
+            raise ValueError("it is bundled, none, or a folder")
+        return reader
+
+    @field_validator("askbook_reader", mode="after")
+    @classmethod
+    def _expand_reader(cls, reader: ReaderChoice | Path) -> ReaderChoice | Path:
+        return reader.expanduser().absolute() if isinstance(reader, Path) else reader
 
     @classmethod
     def settings_customise_sources(

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from askbook.onnx import TOKENIZER
+from onnx_files import FLOAT, INT64, Nodes, write_model
 
 PAIR = ("input_ids", "attention_mask", "token_type_ids")
-FLOAT, INT64 = 1, 7
 
 # Tokens are the question's (1), the passage's (2) or padding (0); every two equal ones of both are counted.
 OVERLAP = (
@@ -49,57 +49,11 @@ CONSTANTS = {
     "zero": np.array(0.0, np.float32),
 }
 
-Nodes = tuple[tuple[str, str, str], ...]
-
 
 def write_cross_encoder(folder: Path, nodes: Nodes, inputs: tuple[str, ...] = PAIR) -> Path:
     folder.mkdir(parents=True)
-    (folder / "model.onnx").write_bytes(_to_model(nodes, inputs))
+    matrix = ("rows", "columns")
+    given = dict.fromkeys(inputs, (INT64, matrix))
+    write_model(folder / "model.onnx", nodes, CONSTANTS, given, {"logits": (FLOAT, matrix)})
     shutil.copy(TOKENIZER, folder / "tokenizer.json")
     return folder
-
-
-# --- the ONNX format: the numbers are the fields of onnx.proto -------------------------------------
-
-
-def _to_model(nodes: Nodes, inputs: tuple[str, ...]) -> bytes:
-    opset = _number(2, 17)
-    return _number(1, 8) + _bytes(7, _to_graph(nodes, inputs)) + _bytes(8, opset)
-
-
-def _to_graph(nodes: Nodes, inputs: tuple[str, ...]) -> bytes:
-    used = {name for _, given, _ in nodes for name in given.split()}
-    graph = b"".join(_bytes(1, _to_node(*node)) for node in nodes) + _bytes(2, b"tiny")
-    graph += b"".join(_bytes(5, _to_tensor(name, value)) for name, value in CONSTANTS.items() if name in used)
-    graph += b"".join(_bytes(11, _to_value(name, INT64)) for name in inputs)
-    return graph + _bytes(12, _to_value("logits", FLOAT))
-
-
-def _to_node(kind: str, given: str, output: str) -> bytes:
-    inputs = b"".join(_bytes(1, name.encode()) for name in given.split())
-    return inputs + _bytes(2, output.encode()) + _bytes(4, kind.encode())
-
-
-def _to_tensor(name: str, value: np.ndarray) -> bytes:
-    kind = INT64 if value.dtype == np.int64 else FLOAT
-    dimensions = b"".join(_number(1, length) for length in value.shape)
-    return dimensions + _number(2, kind) + _bytes(8, name.encode()) + _bytes(9, value.tobytes())
-
-
-def _to_value(name: str, kind: int) -> bytes:
-    """A matrix of any size."""
-    shape = b"".join(_bytes(1, _bytes(2, side.encode())) for side in ("rows", "columns"))
-    return _bytes(1, name.encode()) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, shape)))
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    low, rest = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])

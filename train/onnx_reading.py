@@ -17,7 +17,9 @@ class OnnxReader(Bert):
 
     def __init__(self, file: Path) -> None:
         torch.nn.Module.__init__(self)
-        self._session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
     def forward(self, ids: torch.Tensor, types: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         names = ("input_ids", "token_type_ids", "attention_mask")

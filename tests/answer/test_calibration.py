@@ -25,7 +25,7 @@ from askbook.store.database import Database
 from askbook.store.ledger import Ledger
 from builders import make_chunks, make_lesson
 
-MINILM = Fingerprint("all-MiniLM-L6-v2-int8/8x256", CHUNKER_VERSION)
+MINILM = Fingerprint("all-MiniLM-L6-v2-int8-fused/8x256", CHUNKER_VERSION)
 (CHUNK,) = make_chunks(make_lesson(), "Text.")
 SURE = Signals(similarity=0.6, coverage=0.9, score=0.7, mean_score=0.6, lead=0.2, chunks=1000)
 UNSURE = replace(SURE, lead=0.0, score=0.4, mean_score=0.35)

@@ -285,7 +285,7 @@ async def test_a_thread_on_the_demo_book(tmp_path: Path) -> None:
 async def test_what_a_thread_merges_keeps_the_confidence_of_its_question() -> None:
     """The mean of the relevances is the confidence, though the scores around it are new ones."""
     signals = Signals(similarity=0.5, coverage=0.9, score=0.4, mean_score=0.3, lead=0.0, chunks=200)
-    calibration = load_built_in(Fingerprint("all-MiniLM-L6-v2-int8/8x256", CHUNKER_VERSION))
+    calibration = load_built_in(Fingerprint("all-MiniLM-L6-v2-int8-fused/8x256", CHUNKER_VERSION))
     first = {0: 0.4, 1: 0.35, 2: 0.3, 3: 0.25, 4: 0.2}
     second = {0: 0.9, 1: 0.8, 2: 0.9, 3: 0.7, 4: 0.8}
     whole = resolve_question("Does it work on Jetson?", [Turn("What does Nav2 do?", ())])

@@ -113,7 +113,7 @@ def asked_with(signals: Signals, count: int) -> list[Asked]:
 
 def test_a_probe_that_found_nothing_does_not_choose_the_curves() -> None:
     """Of a book with vectors the first probe found no passage, and so no cosine."""
-    ships = load_built_in(Fingerprint("all-MiniLM-L6-v2-int8/8x256", CHUNKER_VERSION))
+    ships = load_built_in(Fingerprint("all-MiniLM-L6-v2-int8-fused/8x256", CHUNKER_VERSION))
     found = asked_with(Signals(similarity=0.3, coverage=0.4, score=0.4, mean_score=0.4, lead=0.1, chunks=500), 10)
     nothing = asked_with(Signals(chunks=500), 1)
     assert find_curves([*nothing, *found], ships) is ships.meaning
@@ -123,7 +123,7 @@ def test_a_probe_that_found_nothing_does_not_choose_the_curves() -> None:
 
 
 def test_what_a_calibration_makes_of_the_probes_is_what_readers_would_meet() -> None:
-    ships = load_built_in(Fingerprint("all-MiniLM-L6-v2-int8/8x256", CHUNKER_VERSION))
+    ships = load_built_in(Fingerprint("all-MiniLM-L6-v2-int8-fused/8x256", CHUNKER_VERSION))
     asked = asked_with(Signals(similarity=0.5, coverage=0.9, score=0.5, mean_score=0.5, lead=0.1, chunks=500), 10)
     assert measure_probes(asked, ships).refused == 0
     assert measure_probes(asked, replace(ships, origin="raw")).refused == 10, "a cosine of 0.5 is below the gate"

@@ -14,7 +14,7 @@ from askbook.domain import Chunk, Filters, Passage
 from askbook.errors import InputError
 from askbook.index.embedders.base import Vector
 from askbook.index.keywords import best_score, count_terms, keyword_text, term_ids, weigh_query
-from askbook.index.ranking import Found, Words, rank, scale_keyword
+from askbook.index.ranking import Found, Scale, Words, rank, scale_keyword
 from askbook.index.search import Searcher
 from askbook.index.vectors.edge import EdgeIndex
 
@@ -181,14 +181,37 @@ async def test_one_side_alone(world: World) -> None:
 
 
 async def test_what_one_side_alone_found_is_scored_by_the_other(world: World) -> None:
-    """The gripper chunk is 200th by meaning, far beyond the candidates, and still has its cosine."""
+    """The gripper chunk is 121st by meaning, far beyond the candidates, and still has its cosine."""
     others = lesson_chunks(1, *(f"other {n}" for n in range(199)))
-    await world.add(others, [axis(1.0, 4.0 + 0.01 * n) for n in range(199)], 1000)
+    await world.add(others, [axis(1.0, 4.0 + 0.05 * n) for n in range(199)], 1000)
     await world.add(lesson_chunks(2, "gripper"), [axis(0.1, 1.0)], 1)
     passage = next(
-        p for p in (await world.searcher.search("gripper axis 0", BOOK)).passages if p.chunk.text == "gripper"
+        p for p in (await world.searcher.search("gripper axis 0", BOOK, limit=20)).passages if p.chunk.text == "gripper"
     )
     assert passage.similarity == pytest.approx(0.1 / np.sqrt(1.01), abs=1e-4)
+
+
+@pytest.mark.parametrize("floor", [0.5, 0.8])
+async def test_an_embedder_whose_cosines_are_all_high_ranks_the_same(world: World, floor: float) -> None:
+    """As gte and bge have them: every cosine lies between `floor` and 1, in the order it would have had."""
+    cosines = [0.9 - 0.02 * n for n in range(40)]
+    chunks = lesson_chunks(1, *(f"gripper {n}" if n % 7 == 3 else f"elbow {n}" for n in range(40)))
+    await world.add(chunks, [to_cosine(one) for one in cosines], 1)
+    plain = await world.searcher.search("gripper axis 0", BOOK, limit=20)
+    await world.index.save_vectors({point_id(1 + n): to_cosine(floor + (1 - floor) * c) for n, c in enumerate(cosines)})
+    squeezed = await Searcher(world.index, world.embedder, world.ledger).search("gripper axis 0", BOOK, limit=20)
+    assert texts(squeezed.passages) == texts(plain.passages)
+    assert [one.score for one in squeezed.passages] == pytest.approx([one.score for one in plain.passages], abs=1e-3)
+    assert min(one.similarity or 0 for one in squeezed.passages) > floor, "what is shown is the cosine itself"
+
+
+def to_cosine(cosine: float) -> Vector:
+    return axis(cosine, float(np.sqrt(1 - cosine**2)))
+
+
+def test_a_scale_without_spread_is_no_division_by_zero() -> None:
+    assert [Scale(0.7, 0.0).place(one) for one in (None, 0.6, 0.9)] == [0.0, 0.0, 1.0]
+    assert Scale().place(0.4) == pytest.approx(0.4), "MiniLM's own scale leaves a cosine as it is"
 
 
 async def test_the_same_text_twice_is_given_once_the_best_of_them(world: World) -> None:

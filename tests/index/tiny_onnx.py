@@ -1,8 +1,9 @@
-"""Cross-encoders of a dozen nodes, written as ONNX files: what they score can be counted by hand."""
+"""Models of a dozen nodes, written as ONNX files: what they score or embed can be counted by hand."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from askbook.onnx import TOKENIZER
 from onnx_files import FLOAT, INT64, Nodes, write_model
 
 PAIR = ("input_ids", "attention_mask", "token_type_ids")
+MATRIX = ("rows", "columns")
 
 # Tokens are the question's (1), the passage's (2) or padding (0); every two equal ones of both are counted.
 OVERLAP = (
@@ -37,6 +39,8 @@ TAGS = (
     ("Equal", "input_ids input_ids", "always"),
     ("Where", "always tenth zero", "logits"),
 )
+# A vector for each token, whatever stands beside it.
+LOOK_UP = (("Gather", "vectors input_ids", "logits"),)
 CONSTANTS = {
     "one": np.array(1, np.int64),
     "two": np.array(2, np.int64),
@@ -50,10 +54,23 @@ CONSTANTS = {
 }
 
 
+def token_vectors() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(30522, 4)).astype(np.float32)
+
+
+def write_embedder(folder: Path) -> Path:
+    return _write(folder, LOOK_UP, PAIR[:2], {"vectors": token_vectors()}, (*MATRIX, "width"))
+
+
 def write_cross_encoder(folder: Path, nodes: Nodes, inputs: tuple[str, ...] = PAIR) -> Path:
+    return _write(folder, nodes, inputs, CONSTANTS, MATRIX)
+
+
+def _write(
+    folder: Path, nodes: Nodes, inputs: tuple[str, ...], constants: Mapping[str, np.ndarray], sides: tuple[str, ...]
+) -> Path:
     folder.mkdir(parents=True)
-    matrix = ("rows", "columns")
-    given = dict.fromkeys(inputs, (INT64, matrix))
-    write_model(folder / "model.onnx", nodes, CONSTANTS, given, {"logits": (FLOAT, matrix)})
+    given = dict.fromkeys(inputs, (INT64, MATRIX))
+    write_model(folder / "model.onnx", nodes, constants, given, {"logits": (FLOAT, sides)})
     shutil.copy(TOKENIZER, folder / "tokenizer.json")
     return folder

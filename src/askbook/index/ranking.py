@@ -21,7 +21,26 @@ CHUNKS_PER_JUDGED: Final = 20
 RERANKED: Final = LIMIT_MAX
 """How many of the best are reranked: as many as can be shown, so that no list is ordered by two rules."""
 
+UNRELATED: Final = (0.17, 0.10)
+"""Mean and spread of MiniLM's cosines between a question and any chunk: the weights above were found with it."""
+SPREAD_MIN: Final = 1e-3
+
 Relevance = Callable[[Signals, Passage], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The cosines of a question with chunks of this book taken at random, so that any embedder's mean the same."""
+
+    mean: float = UNRELATED[0]
+    spread: float = UNRELATED[1]
+
+    def place(self, similarity: float | None) -> float:
+        """0 to 1: as far above the book at large as it would be on MiniLM's scale."""
+        if similarity is None:
+            return 0.0
+        mean, spread = UNRELATED
+        return _share(mean + spread * (similarity - self.mean) / max(self.spread, SPREAD_MIN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +67,12 @@ class Found:
 
 
 def rank(
-    candidates: Sequence[Found], words: Words, plain: bool, relevance: Relevance | None
+    candidates: Sequence[Found], words: Words, plain: bool, relevance: Relevance | None, scale: Scale | None = None
 ) -> tuple[list[Passage], Signals]:
     """`plain`: one side alone was asked for, and its own score decides."""
     # Of a book whose vectors are still to come, or without an embedder, only the words are known.
     dense = any(one.similarity is not None for one in candidates)
-    score = _choose_score(candidates, words.most, dense, plain)
+    score = _choose_score(candidates, words.most, dense, plain, scale or Scale())
     ordered = sorted(candidates, key=lambda one: (-score(one), one.chunk.id))
     read = [replace(one, coverage=cover(one.chunk, words.rarities)) for one in ordered[:READ]]
     scored = (_to_passage(one, score(one)) for one in (*read, *ordered[READ:]))
@@ -101,27 +120,27 @@ def average_score(ranked: Sequence[Passage]) -> float:
 Score = Callable[[Found], float]
 
 
-def _choose_score(candidates: Sequence[Found], most: float, dense: bool, plain: bool) -> Score:
+def _choose_score(candidates: Sequence[Found], most: float, dense: bool, plain: bool, scale: Scale) -> Score:
     if not plain:
-        return lambda one: _score(one, most, dense)
+        return lambda one: _score(one, most, scale if dense else None)
     if dense and all(one.keyword_score is None for one in candidates):
-        return lambda one: scale_similarity(one.similarity)
+        return lambda one: _share(one.similarity or 0.0)
     return lambda one: scale_keyword(one.keyword_score, most)
 
 
-def _score(one: Found, most: float, dense: bool) -> float:
+def _score(one: Found, most: float, scale: Scale | None) -> float:
     words = KEYWORDS * scale_keyword(one.keyword_score, most)
     words += SENTENCE * one.coverage.sentence + HEADINGS * one.coverage.headings
-    return MEANING * scale_similarity(one.similarity) + words if dense else words / (1 - MEANING)
+    return MEANING * scale.place(one.similarity) + words if scale else words / (1 - MEANING)
 
 
-def scale_similarity(similarity: float | None) -> float:
-    return min(max(similarity or 0.0, 0.0), 1.0)
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
 
 
 def scale_keyword(keyword: float | None, most: float) -> float:
     """As a share of what a chunk full of the question's words would have: long questions do not drown the meaning."""
-    return min(max(keyword or 0.0, 0.0) / most, 1.0) if most else 0.0
+    return _share((keyword or 0.0) / most) if most else 0.0
 
 
 # --- passages -------------------------------------------------------------------------------------

@@ -11,19 +11,23 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar, get_args
 
+import numpy as np
+
 from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchMode, SearchOutcome
 from askbook.errors import DeadlinePassed, InputError, RerankerUnavailable
 from askbook.index.coverage import Rarities
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import best_score, find_unknown_words, term_ids, weigh_query, weigh_terms
-from askbook.index.ranking import RERANKED, Found, Relevance, Words, cut, rank, reorder
+from askbook.index.ranking import RERANKED, Found, Relevance, Scale, Words, cut, rank, reorder
 from askbook.index.rerankers.base import Reranker
 from askbook.index.vectors.base import Hit, Sparse, VectorIndex
 
 # The same for every limit: how many passages are shown must not change which they are.
 CANDIDATES, ENOUGH, CANDIDATES_MAX = 60, LIMIT_MAX, 3840
 SEARCHES_MAX = 3
-REMEMBERED_QUERIES, REMEMBERED_SEARCHES = 256, 64
+REMEMBERED_QUERIES, REMEMBERED_SEARCHES, REMEMBERED_SAMPLES = 256, 64, 16
+SAMPLE, SAMPLE_MIN = 256, 32
+"""Chunks that tell how near any chunk is to a question. Point ids are hashes: the first of them are chosen by chance."""
 NUMBER_MAX = 2**53
 
 log = logging.getLogger("askbook")
@@ -136,6 +140,7 @@ class Searcher:
         self._deadlines = deadlines or Deadlines()
         self._vectors = Remembered[str, Vector](REMEMBERED_QUERIES)
         self._searches = Remembered[Search, Candidates](REMEMBERED_SEARCHES)
+        self._samples = Remembered[tuple[str, int], Vector](REMEMBERED_SAMPLES)
 
     async def search(
         self,
@@ -167,8 +172,9 @@ class Searcher:
             revision, keywords, words = await self._weigh(text, filters.book_id)
             question = Question(text, filters, mode, vector, Sparse((), ()) if mode == "dense" else keywords, words)
             candidates, remembered = await self._find_or_remember(question, revision)
+            scale = await self._measure_scale(question, revision) if mode == "hybrid" else None
         found = [one for one in candidates.to_found() if hide is None or not hide(one.chunk)]
-        ranked, signals = rank(found, words, plain, relevance)
+        ranked, signals = rank(found, words, plain, relevance, scale)
         finished = time.perf_counter()
         outcome = SearchOutcome(
             query=text,
@@ -235,6 +241,30 @@ class Searcher:
         keywords = weigh_query(text, frequencies, total)
         rarities, unknown = weigh_terms(text, frequencies, total), find_unknown_words(text, frequencies)
         return revision, keywords, Words(rarities, tuple(unknown), best_score(keywords), total)
+
+    async def _measure_scale(self, question: Question, revision: int) -> Scale | None:
+        """None for a book of few vectors: its cosines are taken as they are."""
+        sample = await self._sample_book(question.filters.book_id, revision)
+        if question.vector is None or len(sample) < SAMPLE_MIN:
+            return None
+        cosines = sample @ question.vector
+        return Scale(float(cosines.mean()), float(cosines.std()))
+
+    async def _sample_book(self, book_id: str, revision: int) -> Vector:
+        """The vectors of some chunks, one in each row."""
+        sample = self._samples.get((book_id, revision))
+        if sample is None:
+            points: list[tuple[str, bool]] = []
+            async for point in self._index.scroll_points(book_id):
+                points.append(point)
+                if len(points) == SAMPLE:
+                    break
+            vectors = await self._index.load_vectors([point_id for point_id, embedded in points if embedded])
+            sample = np.stack([*vectors.values()]) if vectors else np.zeros((0, 0), np.float32)
+            # While vectors are still to come, half a sample will do, and less is looked up again.
+            if 2 * len(vectors) >= len(points):
+                self._samples.keep((book_id, revision), sample)
+        return sample
 
     async def _find_or_remember(self, question: Question, revision: int) -> tuple[Candidates, bool]:
         """The same search of the same state of the book need not be made twice."""

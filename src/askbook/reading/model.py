@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +24,7 @@ from askbook.onnx import (
     sha256_of,
 )
 from askbook.reading.spans import Scores
-from askbook.reading.windows import WINDOWS_MAX, Pair, Place, Window
+from askbook.reading.windows import Asked, Pair, Place, Window, count_read, split_pieces
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -36,6 +35,8 @@ BUNDLED_SHA256 = "aaa6383824af8731a81eaf544231e8a7043adc95507638e72a123c29f50a04
 METADATA = "askbook_reader"
 CHARACTERS_A_TOKEN = 8
 """Twice the usual. A text is cut by it before it is tokenized: ten megabytes cost no more than what is read of them."""
+PIECES_MAX = 8
+"""What one statement may cost: a longer one is not read."""
 
 REINSTALL = "Install askbook anew, or set ASKBOOK_READER=none; until then passages are not read."
 RETRAIN = "Take a reader.onnx that was exported by `make train`, or set ASKBOOK_READER=bundled."
@@ -96,7 +97,7 @@ class Contract:
 
     @property
     def passage_characters(self) -> int:
-        return WINDOWS_MAX * self.pair_tokens * CHARACTERS_A_TOKEN
+        return count_read(self.pair_tokens) * CHARACTERS_A_TOKEN
 
     @property
     def question_characters(self) -> int:
@@ -163,25 +164,35 @@ class Model:
     marks: tuple[int, int]
     """[CLS] and [SEP]."""
 
-    def encode(self, text: str, passages: Sequence[str]) -> list[Pair]:
-        """Of either no more than is read."""
-        asked = self._encode(text[: self.contract.question_characters]).ids[: self.contract.question_tokens]
-        told = (self._encode(passage[: self.contract.passage_characters]) for passage in passages)
-        return [Pair(asked, encoding.ids, _places_of_words(encoding)) for encoding in told]
+    def encode_question(self, question: str) -> Asked:
+        """Cuts it to what the model reads."""
+        return self._encode(question[: self.contract.question_characters]).ids[: self.contract.question_tokens]
+
+    def encode_statement(self, statement: str) -> list[Asked]:
+        """All of it, in pieces that the model reads whole; none where it would take more than PIECES_MAX."""
+        if len(statement) > PIECES_MAX * self.contract.question_characters:
+            return []
+        encoding = self._encode(statement)
+        pieces = list(split_pieces(encoding.ids, encoding.word_ids, self.contract.question_tokens))
+        return pieces if len(pieces) <= PIECES_MAX else []
+
+    def encode(self, asked: Asked, passage: str) -> Pair:
+        """Cuts the passage to what the model reads."""
+        encoding = self._encode(passage[: self.contract.passage_characters])
+        return Pair(asked, encoding.ids, _places_of_words(encoding))
 
     def _encode(self, text: str) -> Encoding:
         return self.tokenizer.encode(printable(text), add_special_tokens=False)
 
-    def run(self, windows: Sequence[Window]) -> list[Output]:
-        given = np.zeros((len(INPUTS), len(windows), max(map(len, windows))), dtype=np.int32)
+    def run(self, window: Window) -> Output:
+        """One at a time: int8 rounds by what else is in a batch, and a batch of such lengths gains no time."""
         first, last = self.marks
-        for row, window in enumerate(windows):
-            told = window.pair.told[window.start : window.end]
-            given[0, row, : len(window)] = [first, *window.pair.asked, last, *told, last]
-            given[1, row, : len(window)] = 1
-            given[2, row, window.first : len(window)] = 1
+        given = np.zeros((len(INPUTS), 1, len(window)), dtype=np.int32)
+        given[0] = [first, *window.pair.asked, last, *window.pair.told[window.start : window.end], last]
+        given[1] = 1
+        given[2, 0, window.first :] = 1
         scores, spans = self._run(given)
-        return [_to_output(window, scores[row], spans[row]) for row, window in enumerate(windows)]
+        return _to_output(window, scores[0], spans[0])
 
     def _run(self, given: Any) -> tuple[Scores, Scores]:
         try:
@@ -189,10 +200,9 @@ class Model:
         except Exception as error:  # onnxruntime raises a dozen unrelated types
             raise ReaderUnavailable("The reading model cannot be run", RETRAIN) from error
         scores, spans = (np.asarray(one, dtype=np.float64) for one in made)
-        _, rows, length = given.shape
-        if scores.shape != (rows, 3) or spans.shape != (rows, length, 2):
+        if scores.shape != (1, 3) or spans.shape != (1, given.shape[2], 2):
             raise ReaderUnavailable("The reading model does not give three scores a pair and two a token", RETRAIN)
-        if not np.isfinite(scores).all() or not np.isfinite(spans[given[1] == 1]).all():
+        if not np.isfinite(scores).all() or not np.isfinite(spans).all():
             raise ReaderUnavailable("The reading model gives something that is no number", RETRAIN)
         return scores, spans
 

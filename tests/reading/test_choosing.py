@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny_readers import write_reader
 
-from askbook.errors import InputError, ReaderUnavailable
+from askbook.errors import InputError, ReaderUnavailable, ShuttingDown
 from askbook.reading.model import BUNDLED
 from askbook.settings import Settings, load_settings
 from askbook.wiring import build_reader, open_askbook
@@ -31,7 +31,7 @@ async def test_a_folder_is_read_with_and_closed_in_the_end(tmp_path: Path) -> No
         (reading,) = await askbook.reader.read("buffer", ["The buffer."])
         assert reading.answers > 0.5
         assert not any("reading" in notice for notice in askbook.notices)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ShuttingDown):
         await askbook.reader.read("buffer", ["Another buffer."])
 
 

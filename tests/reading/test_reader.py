@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tiny_readers import CONTRACT, COUNTING, MADE_UP, MOODY, SLOW, write_reader
 from tokenizers import Tokenizer
 
+from askbook.errors import ShuttingDown
 from askbook.onnx import INPUTS, TOKENIZER
 from askbook.reading.model import PIECES_MAX, Model, folder_weights, open_model
 from askbook.reading.reader import Reader, Reading
@@ -375,8 +376,21 @@ async def test_tokenizing_takes_turns_as_well(build: Build) -> None:
 async def test_a_closed_reader_leaves_nobody_waiting(build: Build) -> None:
     reader = build(SLOW)
     await reader.open()
-    asking = asyncio.create_task(reader.read(QUESTION, long_passages("long")))
+    asking = [asyncio.create_task(reader.read(QUESTION, long_passages(str(n)))) for n in range(3)]
     await asyncio.sleep(0.05)
     await reader.close()
-    with pytest.raises((RuntimeError, asyncio.CancelledError)):
-        await asyncio.wait_for(asking, 5)
+    for one in asking:
+        with pytest.raises(ShuttingDown):
+            await asyncio.wait_for(one, 5)
+
+
+async def test_a_closed_reader_reads_no_more(build: Build) -> None:
+    reader = build()
+    await reader.read(QUESTION, [ANSWER])
+    await reader.close()
+    await reader.close()
+    for passage in (ANSWER, "Something new."):
+        with pytest.raises(ShuttingDown):
+            await reader.read(QUESTION, [passage])
+    with pytest.raises(ShuttingDown):
+        await reader.open()

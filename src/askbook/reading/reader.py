@@ -47,7 +47,6 @@ class Reader:
 
     def __init__(self, weights: Weights, threads: int = 0) -> None:
         self._lane = Lane("read", partial(open_model, weights, threads))
-        self._model: Model | None = None
         self._reading = Task("read", _to_reading, _join_readings, Cache[Reading](CACHED_MAX))
         self._checking = Task("check", _to_support, _best, Cache[float](CACHED_MAX))
 
@@ -75,9 +74,7 @@ class Reader:
         self._lane.close()
 
     async def _open(self) -> Model:
-        if self._model is None:
-            self._model = await self._lane.run(lambda model: model)
-        return self._model
+        return self._lane.loaded or await self._lane.run(lambda model: model)
 
     async def _judge(self, task: Task[Value], asked: Asked, premises: Sequence[Premise]) -> list[Value]:
         model = await self._open()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from askbook.onnx import TOKENIZER_SHA256, sha256_of
-from askbook.reading.model import BUNDLED, BUNDLED_SHA256, bundled_weights, open_model
+from askbook.reading.model import BUNDLED, BUNDLED_BYTES, BUNDLED_SHA256, bundled_weights, open_model
 from askbook.reading.reader import Reader
 
 BYTES_MAX = 36_000_000
@@ -43,7 +43,7 @@ async def reader(weights_are_published: None) -> AsyncIterator[Reader]:
 
 
 def test_the_file_is_one_that_git_and_a_wheel_can_carry() -> None:
-    assert BUNDLED.stat().st_size <= BYTES_MAX
+    assert BUNDLED.stat().st_size == BUNDLED_BYTES <= BYTES_MAX
 
 
 def test_the_file_says_how_it_is_read(weights_are_published: None) -> None:

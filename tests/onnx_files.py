@@ -17,6 +17,18 @@ Ends = Mapping[str, tuple[int, tuple[str | int, ...]]]
 """Inputs or outputs of the whole: the kind of number, and the sides, each of a fixed size or of any, which then has a name."""
 Constants = Mapping[str, np.ndarray[Any, Any]]
 
+# Tokens are the question's (1), the passage's (2) or padding (0); `same` is true where a token of both is equal.
+SAME: Nodes = (
+    ("Add", "attention_mask token_type_ids", "kind"),
+    ("Equal", "kind one", "asked"),
+    ("Equal", "kind two", "told"),
+    ("Where", "asked input_ids none", "question"),
+    ("Where", "told input_ids nothing", "passage"),
+    ("Unsqueeze", "question axis_2", "rows"),
+    ("Unsqueeze", "passage axis_1", "columns"),
+    ("Equal", "rows columns", "same"),
+)
+
 
 def write_model(
     file: Path,

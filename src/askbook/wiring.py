@@ -37,7 +37,7 @@ from askbook.store.questions import Questions
 from askbook.store.shards import Shards
 from askbook.store.threads import Threads
 
-UNREAD = "passages are ranked and answered without reading"
+NO_READER = "there is no reader"
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,8 @@ class Askbook:
     agent: BookAgent | None
     worker: Worker
     notices: tuple[str, ...]
+    reader_notices: tuple[str, ...] = ()
+    """Those of `notices` that say why there is no reader."""
     rebuilt: Rebuilt | None = None
 
     def ask(self, question: Question) -> AsyncGenerator[AnswerEvent]:
@@ -160,7 +162,7 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
         reranker = build_reranker(settings)
         if reranker is not None:
             stack.push_async_callback(reranker.close)
-        reader, without_reader = build_reader(settings)
+        reader, reader_notices = build_reader(settings)
         if reader is not None:
             stack.push_async_callback(reader.close)
         stored_in, rebuilt = await _find_index(settings, store.ledger, embedder, rebuild)
@@ -213,7 +215,8 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
                 shared=are_shared(settings),
                 sizes=Sizes(commit=64) if are_shared(settings) else SIZES,
             ),
-            notices=(*notices, *without_reader),
+            notices=(*notices, *reader_notices),
+            reader_notices=reader_notices,
             rebuilt=rebuilt,
         )
 
@@ -266,7 +269,7 @@ def build_reranker(settings: Settings) -> Reranker | None:
 
 
 def build_reader(settings: Settings, bundled: Path = BUNDLED) -> tuple[Reader | None, tuple[str, ...]]:
-    """The reader, and what a person should know of it. Without the bundled weights askbook goes on unread."""
+    """The reader, and what a person should know of it. Without the bundled weights askbook goes on."""
     match settings.askbook_reader:
         case "none":
             return None, ()
@@ -274,7 +277,7 @@ def build_reader(settings: Settings, bundled: Path = BUNDLED) -> tuple[Reader | 
             try:
                 return Reader(bundled_weights(bundled), settings.askbook_embedder_threads), ()
             except ReaderUnavailable as error:
-                return None, (f"{error.message}: {UNREAD}",)
+                return None, (f"{error.message}: {NO_READER}",)
         case folder:
             return Reader(folder_weights(folder), settings.askbook_embedder_threads), ()
 

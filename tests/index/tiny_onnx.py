@@ -9,21 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from askbook.onnx import TOKENIZER
-from onnx_files import FLOAT, INT64, Nodes, write_model
+from onnx_files import FLOAT, INT64, SAME, Nodes, write_model
 
 PAIR = ("input_ids", "attention_mask", "token_type_ids")
 MATRIX = ("rows", "columns")
 
-# Tokens are the question's (1), the passage's (2) or padding (0); every two equal ones of both are counted.
+# Every two equal tokens of question and passage are counted.
 OVERLAP = (
-    ("Add", "attention_mask token_type_ids", "kind"),
-    ("Equal", "kind one", "asked"),
-    ("Equal", "kind two", "told"),
-    ("Where", "asked input_ids none", "question"),
-    ("Where", "told input_ids nothing", "passage"),
-    ("Unsqueeze", "question axis_2", "rows"),
-    ("Unsqueeze", "passage axis_1", "columns"),
-    ("Equal", "rows columns", "same"),
+    *SAME,
     ("Where", "same tenth zero", "weights"),
     ("ReduceSum", "weights axes_1_2", "sums"),
     ("Squeeze", "sums axis_2", "logits"),

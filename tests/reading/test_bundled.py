@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from askbook.onnx import TOKENIZER_SHA256, sha256_of
-from askbook.reading.model import BUNDLED, BUNDLED_SHA256, bundled_weights, open_model
+from askbook.reading.model import BUNDLED, BUNDLED_BYTES, BUNDLED_SHA256, bundled_weights, open_model
 from askbook.reading.reader import Reader
 
 BYTES_MAX = 36_000_000
@@ -43,7 +43,7 @@ async def reader(weights_are_published: None) -> AsyncIterator[Reader]:
 
 
 def test_the_file_is_one_that_git_and_a_wheel_can_carry() -> None:
-    assert BUNDLED.stat().st_size <= BYTES_MAX
+    assert BUNDLED.stat().st_size == BUNDLED_BYTES <= BYTES_MAX
 
 
 def test_the_file_says_how_it_is_read(weights_are_published: None) -> None:
@@ -80,15 +80,29 @@ async def test_true_statements_are_told_from_false_ones(reader: Reader) -> None:
     assert foreign < 0.5 < verbatim
 
 
+async def test_a_long_statement_is_read_to_its_end(reader: Reader) -> None:
+    true = (
+        "The tf2 buffer keeps the transforms of the last ten seconds. Static transforms never expire. "
+        "A node that asks for an older transform gets an ExtrapolationException. "
+    )
+    false = (
+        "The listener deletes every transform from the buffer after ten minutes and publishes all of them to the "
+        "topic of the laser scanner, so that green tea, which is steeped at 75 degrees on every small machine, never "
+        "becomes bitter while the wheels of the robot are turning backwards."
+    )
+    model = open_model(bundled_weights(), threads=1)
+    assert len(model.encode_statement(true)) == 1 < len(model.encode_statement(true + false))
+    assert await reader.check(true, [PASSAGE]) > 0.5
+    assert await reader.check(true + false, [PASSAGE]) < min(0.5, await reader.check(false, [PASSAGE]) + 0.1)
+
+
 async def test_a_batch_reads_as_each_passage_alone(reader: Reader) -> None:
-    """Int8 scales are taken of a whole batch: what is beside a passage moves its logits a little, and no more."""
+    """Int8 rounds by all that is run at once: what is beside a passage must not be."""
     question = "What happens when a transform is too old?"
-    together = await reader.read(question, [PASSAGE, NEAR, ELSEWHERE, "x", PASSAGE[:120]])
+    passages = [PASSAGE, NEAR, ELSEWHERE, "x", PASSAGE[:120]]
+    together = await reader.read(question, passages)
     alone = Reader(bundled_weights(), threads=1)
-    for passage, reading in zip([PASSAGE, NEAR, ELSEWHERE], together, strict=False):
-        (by_itself,) = await alone.read(question, [passage])
-        assert by_itself.answers == pytest.approx(reading.answers, abs=0.1)
-        assert by_itself.relevance == pytest.approx(reading.relevance, abs=1.0)
+    assert together == [reading for passage in passages for reading in await alone.read(question, [passage])]
     await alone.close()
 
 

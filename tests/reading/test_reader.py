@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from tiny_readers import CONTRACT, COUNTING, MADE_UP, MOODY, SLOW, write_reader
 from tokenizers import Tokenizer
 
+from askbook.errors import ShuttingDown
 from askbook.onnx import INPUTS, TOKENIZER
-from askbook.reading.model import Model, folder_weights, open_model
+from askbook.reading.model import PIECES_MAX, Model, folder_weights, open_model
 from askbook.reading.reader import Reader, Reading
 from onnx_files import Nodes
 
@@ -130,17 +131,13 @@ async def test_places_are_those_of_the_passage_as_it_was_given(build: Build) -> 
     assert passage[best.start : best.end].startswith("BUFFER")
 
 
-async def test_a_batch_gives_what_each_passage_alone_gives(build: Build) -> None:
+async def test_passages_together_give_what_each_passage_alone_gives(build: Build) -> None:
     passages = [ANSWER, *ODD, *SCRIPTS, FILLER, *(FILLER[: 40 * n] for n in range(1, 12))]
     together = await build(MADE_UP).read(QUESTION, passages)
     alone = build(MADE_UP)
     for passage, reading in zip(passages, together, strict=True):
         (by_itself,) = await alone.read(QUESTION, [passage])
-        assert by_itself.relevance == pytest.approx(reading.relevance, abs=1e-4)
-        assert by_itself.answers == pytest.approx(reading.answers, abs=1e-4)
-        assert [(span.start, span.end) for span in by_itself.spans] == [
-            (span.start, span.end) for span in reading.spans
-        ]
+        assert by_itself == reading
 
 
 async def test_the_tail_of_a_long_passage_is_read(build: Build) -> None:
@@ -161,7 +158,7 @@ async def test_a_long_question_is_cut_and_leaves_room_for_the_passage(build: Bui
 
 
 def test_marks_in_a_passage_are_plain_text(model: Model) -> None:
-    (pair,) = model.encode("[CLS]", ["One [SEP] two [PAD]"])
+    pair = model.encode(model.encode_question("[CLS]"), "One [SEP] two [PAD]")
     assert not {0, *model.marks} & {*pair.asked, *pair.told}
 
 
@@ -189,6 +186,30 @@ async def test_passages_that_no_window_holds_are_not_read_together(build: Build)
     halves = [f"A buffer keeps. {FILLER[:900]}", f"It has transforms and seconds. {FILLER[:900]}"]
     each = [await reader.check("buffer keeps transforms seconds", [half]) for half in halves]
     assert await reader.check("buffer keeps transforms seconds", halves) == max(each)
+
+
+async def test_a_long_statement_is_as_good_as_its_worst_piece(build: Build) -> None:
+    """The last piece says hardly anything that the passage says."""
+    reader = build()
+    true = "the buffer keeps transforms " * 20
+    assert await reader.check(true, [ANSWER]) > 0.9
+    long = await reader.check(true + "weather " * 79 + "buffer", [ANSWER])
+    assert long == await reader.check("weather " * 79 + "buffer", [ANSWER]) < 0.5
+
+
+async def test_each_piece_of_a_statement_may_have_a_passage_of_its_own(build: Build) -> None:
+    reader = build()
+    passages = [ANSWER, f"{ANSWER} {FILLER[:900]}", f"weather in a harbour {FILLER[:1000]}"]
+    statement = "the buffer keeps transforms " * 20 + "weather in a harbour " * 20
+    assert await reader.check(statement, passages) > 0.9 > await reader.check(statement, passages[:1])
+
+
+async def test_a_statement_of_too_many_pieces_has_no_support(build: Build) -> None:
+    reader = build()
+    whole = "buffer " * 80 * PIECES_MAX
+    assert await reader.check(whole, [ANSWER]) > 0.9
+    assert await reader.check(f"{whole} buffer", [ANSWER]) == 0.0
+    assert await reader.check(" " * 10_000 + "buffer", [ANSWER]) == 0.0
 
 
 # --- odd texts ------------------------------------------------------------------------------------
@@ -235,7 +256,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 @given(question=st.text(), passage=st.text())
 def test_every_token_has_a_place_in_what_was_written(model: Model, question: str, passage: str) -> None:
-    (pair,) = model.encode(question, [passage])
+    pair = model.encode(model.encode_question(question), passage)
     assert len(pair.told) == len(pair.words)
     assert all(0 <= start < end <= len(passage) for start, end in pair.words)
 
@@ -293,7 +314,7 @@ async def test_a_passage_given_twice_is_read_once(build: Build) -> None:
 
 
 def long_passages(name: str) -> list[str]:
-    """Each a batch of its own."""
+    """Each a window."""
     return [f"{name} {n} {FILLER[:1100]}" for n in range(10)]
 
 
@@ -313,7 +334,7 @@ async def test_an_asker_who_leaves_holds_up_nobody(build: Build) -> None:
         await leaving
     assert time.perf_counter() - started < whole / 10
     await reader.read("quick?", ["Yes."])
-    # Of the one who left the batch that was running, and a batch of one's own.
+    # Of the one who left the window that was running, and a window of one's own.
     assert time.perf_counter() - started < whole / 2
 
 
@@ -340,11 +361,36 @@ async def test_askers_take_turns(build: Build) -> None:
     assert len(await long) == 10
 
 
+async def test_tokenizing_takes_turns_as_well(build: Build) -> None:
+    reader = build(MADE_UP)
+    await reader.open()
+    started = time.perf_counter()
+    long = asyncio.create_task(reader.read(QUESTION, [f"{n} {FILLER[:50]}" + "e\u0301 " * 20_000 for n in range(20)]))
+    await asyncio.sleep(0)
+    await reader.read("quick?", ["Yes."])
+    quick = time.perf_counter() - started
+    await long
+    assert quick < (time.perf_counter() - started) / 4
+
+
 async def test_a_closed_reader_leaves_nobody_waiting(build: Build) -> None:
     reader = build(SLOW)
     await reader.open()
-    asking = asyncio.create_task(reader.read(QUESTION, long_passages("long")))
+    asking = [asyncio.create_task(reader.read(QUESTION, long_passages(str(n)))) for n in range(3)]
     await asyncio.sleep(0.05)
     await reader.close()
-    with pytest.raises((RuntimeError, asyncio.CancelledError)):
-        await asyncio.wait_for(asking, 5)
+    for one in asking:
+        with pytest.raises(ShuttingDown):
+            await asyncio.wait_for(one, 5)
+
+
+async def test_a_closed_reader_reads_no_more(build: Build) -> None:
+    reader = build()
+    await reader.read(QUESTION, [ANSWER])
+    await reader.close()
+    await reader.close()
+    for passage in (ANSWER, "Something new."):
+        with pytest.raises(ShuttingDown):
+            await reader.read(QUESTION, [passage])
+    with pytest.raises(ShuttingDown):
+        await reader.open()

@@ -30,7 +30,7 @@ def test_a_folder_without_a_model_says_what_to_put_there(tmp_path: Path) -> None
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(ReaderUnavailable, match=r"no reader\.onnx in the folder") as raised:
             folder_weights(folder)
-        assert raised.value.hint == "Put reader.onnx into it."
+        assert raised.value.hint == "Put reader.onnx into it, or set ASKBOOK_READER to bundled or none."
 
 
 def test_a_bundled_model_that_is_missing_says_what_to_do(tmp_path: Path) -> None:
@@ -41,21 +41,37 @@ def test_a_bundled_model_that_is_missing_says_what_to_do(tmp_path: Path) -> None
 
 async def test_a_bundled_model_is_the_file_that_was_published(tmp_path: Path) -> None:
     file = write_reader(tmp_path) / "reader.onnx"
-    published = sha256_of(file)
-    reader = Reader(bundled_weights(file, published))
+    published = sha256_of(file), file.stat().st_size
+    reader = Reader(bundled_weights(file, *published))
     assert await reader.open() == "tiny"
     await reader.close()
 
     sound = file.read_bytes()
-    for damaged in (sound[:-1], sound[:500] + b"?" + sound[501:], b"", b"version https://git-lfs.github.com/spec/v1\n"):
+    for damaged in (sound[:-1], b"", b"version https://git-lfs.github.com/spec/v1\n"):
         file.write_bytes(damaged)
         with pytest.raises(ReaderUnavailable, match="not the file that was published"):
-            bundled_weights(file, published)
+            bundled_weights(file, *published)
+
+    file.write_bytes(sound[:500] + b"?" + sound[501:])
+    reader = Reader(bundled_weights(file, *published))
+    with pytest.raises(ReaderUnavailable, match="not the file that was published"):
+        await reader.open()
+    await reader.close()
+
+
+@pytest.mark.parametrize("broken", [{"nodes": NOT_A_NUMBER}, {"metadata": {}}], ids=["no numbers", "no metadata"])
+async def test_whoever_has_the_bundled_model_is_not_told_to_take_it(tmp_path: Path, broken: dict[str, Any]) -> None:
+    file = write_reader(tmp_path, **broken) / "reader.onnx"
+    reader = Reader(bundled_weights(file, sha256_of(file), file.stat().st_size))
+    with pytest.raises(ReaderUnavailable) as raised:
+        await reader.read("Does this work?", ["It works."])
+    assert raised.value.hint == "Install askbook anew, or set ASKBOOK_READER=none."
+    await reader.close()
 
 
 async def test_a_bundled_model_damaged_after_it_was_chosen_is_refused_at_load(tmp_path: Path) -> None:
     file = write_reader(tmp_path) / "reader.onnx"
-    reader = Reader(bundled_weights(file, sha256_of(file)))
+    reader = Reader(bundled_weights(file, sha256_of(file), file.stat().st_size))
     file.write_bytes(b"nonsense")
     with pytest.raises(ReaderUnavailable, match="not the file that was published"):
         await reader.open()

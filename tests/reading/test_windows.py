@@ -1,13 +1,12 @@
-"""Windows hold the whole of a passage, up to what one may cost; batches hold every window once."""
+"""Windows hold the whole of a passage, up to what one may cost; pieces hold the whole of a statement."""
 
 from __future__ import annotations
 
-import random
 from itertools import pairwise
 
 import pytest
 
-from askbook.reading.windows import BATCH_TOKENS, WINDOWS_MAX, Pair, Window, split_batches, split_windows
+from askbook.reading.windows import WINDOWS_MAX, Pair, count_read, split_pieces, split_windows
 
 PAIR_TOKENS = 320
 
@@ -34,12 +33,19 @@ def test_a_passage_costs_no_more_than_so_many_windows() -> None:
     assert windows[-1].end > 3_500
 
 
-def test_batches_hold_every_window_once_and_little_padding() -> None:
-    lengths = [random.Random(7).randint(1, 237) for _ in range(60)]
-    given = [(n, Window(pair(80, length), 0, length)) for n, length in enumerate(lengths)]
-    batches = list(split_batches(given))
-    assert sorted(n for batch in batches for n, _ in batch) == list(range(60))
-    for batch in batches:
-        assert len(batch) * max(len(window) for _, window in batch) <= BATCH_TOKENS
-    padded = sum(len(batch) * max(len(window) for _, window in batch) for batch in batches)
-    assert padded < 1.1 * sum(len(window) for _, window in given)
+def test_no_more_of_a_passage_is_counted_as_read_than_its_windows_hold() -> None:
+    for pair_tokens in (16, 320, 512):
+        windows = split_windows(pair(0, 20_000), pair_tokens)
+        assert windows[-1].end == count_read(pair_tokens)
+
+
+@pytest.mark.parametrize("count", [0, 1, 79, 80, 81, 160, 161, 500])
+@pytest.mark.parametrize("word", [1, 3, 7, 90, 1000], ids=lambda length: f"words of {length}")
+def test_pieces_hold_every_token_and_whole_words(count: int, word: int) -> None:
+    words = [n // word for n in range(count)]
+    pieces = list(split_pieces(list(range(count)), words, 80))
+    assert [n for piece in pieces for n in piece] == list(range(count))
+    assert all(len(piece) <= 80 for piece in pieces)
+    assert len(pieces) <= max(1, -(-count // 70)) + (count // 40 if word > 80 else 0)
+    if word <= 80:
+        assert all(words[before[-1]] != words[after[0]] for before, after in pairwise(pieces))

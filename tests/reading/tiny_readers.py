@@ -9,18 +9,11 @@ from typing import Any
 import numpy as np
 
 from askbook.onnx import INPUTS, TOKENIZER_SHA256
-from onnx_files import FLOAT, INT32, Ends, Nodes, write_model
+from onnx_files import FLOAT, INT32, SAME, Ends, Nodes, write_model
 
 # Each token of the passage that the question has as well is a hit, and the [SEP] that both end with is one.
 HITS: Nodes = (
-    ("Add", "attention_mask token_type_ids", "kind"),
-    ("Equal", "kind one", "asked"),
-    ("Equal", "kind two", "told"),
-    ("Where", "asked input_ids none", "question"),
-    ("Where", "told input_ids nothing", "passage"),
-    ("Unsqueeze", "question axis_2", "rows"),
-    ("Unsqueeze", "passage axis_1", "columns"),
-    ("Equal", "rows columns", "same"),
+    *SAME,
     ("Where", "same unit zero", "weights"),
     ("ReduceSum", "weights axis_1", "hits_of_rows"),
     ("Squeeze", "hits_of_rows axis_1", "hits"),
@@ -61,7 +54,7 @@ MOODY: Nodes = (
     *SPANS_OF_HITS,
 )
 
-# A tenth of a second or so for a batch, whatever is in it.
+# A tenth of a second or so for a window, whatever is in it.
 SLOW: Nodes = (
     *HITS,
     ("ReduceSum", "hits axes_0_1", "all"),

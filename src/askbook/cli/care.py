@@ -26,7 +26,7 @@ from askbook.errors import AskbookError, DataInUse, ReaderUnavailable, RerankerU
 from askbook.index.rerankers.base import Reranker
 from askbook.ingest.verify import Verdict, repair_book, verify_book
 from askbook.settings import Settings, load_settings, setting_names
-from askbook.wiring import UNREAD, Askbook, build_embedder, build_reader, open_askbook, open_store
+from askbook.wiring import NO_READER, Askbook, build_embedder, open_askbook, open_store
 
 
 class JobList(BaseModel):
@@ -253,9 +253,8 @@ async def _examine_reranker(reranker: Reranker) -> Finding:
 
 async def _examine_reader(askbook: Askbook) -> Finding:
     if askbook.reader is None:
-        _, notices = build_reader(askbook.settings)
-        message = "; ".join(notices) or f"ASKBOOK_READER is none: {UNREAD}"
-        hint = "Install askbook anew." if notices else "Set ASKBOOK_READER=bundled to have them read."
+        message = "; ".join(askbook.reader_notices) or f"ASKBOOK_READER is none: {NO_READER}"
+        hint = "Install askbook anew." if askbook.reader_notices else "Set ASKBOOK_READER=bundled."
         return Finding(part="reader", state="warning", message=message, hint=hint)
     started = time.perf_counter()
     try:

@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class Cache(Generic[Value]):
-    """The values used last, for any number of threads. They are immutable: whoever asks gets the very one that was put in."""
+    """The values used last, for any number of threads. Values are immutable and shared."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

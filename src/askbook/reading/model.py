@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +24,7 @@ from askbook.onnx import (
     sha256_of,
 )
 from askbook.reading.spans import Scores
-from askbook.reading.windows import WINDOWS_MAX, Pair, Place, Window
+from askbook.reading.windows import Asked, Pair, Place, Window, count_read, split_pieces
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -33,40 +32,46 @@ if TYPE_CHECKING:
 
 BUNDLED = Path(__file__).parent / "data" / "reader.onnx"
 BUNDLED_SHA256 = "aaa6383824af8731a81eaf544231e8a7043adc95507638e72a123c29f50a041d"
+BUNDLED_BYTES = 35_686_945
 METADATA = "askbook_reader"
 CHARACTERS_A_TOKEN = 8
 """Twice the usual. A text is cut by it before it is tokenized: ten megabytes cost no more than what is read of them."""
+PIECES_MAX = 8
+"""What one statement may cost: a longer one is not read."""
 
-REINSTALL = "Install askbook anew, or set ASKBOOK_READER=none; until then passages are not read."
+REINSTALL = "Install askbook anew, or set ASKBOOK_READER=none."
 RETRAIN = "Take a reader.onnx that was exported by `make train`, or set ASKBOOK_READER=bundled."
+CHOOSE = "Put reader.onnx into it, or set ASKBOOK_READER to bundled or none."
 
 
-def bundled_weights(file: Path = BUNDLED, sha256: str = BUNDLED_SHA256) -> Weights:
-    """Those that come with askbook, if they are there and sound."""
+def bundled_weights(file: Path = BUNDLED, sha256: str = BUNDLED_SHA256, size: int = BUNDLED_BYTES) -> Weights:
+    """Those that come with askbook, if they are there whole. Their hash is taken when they are loaded: it takes its time."""
     if not file.is_file():
         raise ReaderUnavailable("The reading model is not installed", REINSTALL)
-    weights = Weights("bundled", file, TOKENIZER, sha256, TOKENIZER_SHA256)
-    _check_published(weights)
-    return weights
+    if file.stat().st_size != size:
+        raise ReaderUnavailable(f"{file.name} of the reading model is not the file that was published", REINSTALL)
+    return Weights("bundled", file, TOKENIZER, sha256, TOKENIZER_SHA256)
 
 
 def folder_weights(folder: Path) -> Weights:
     """Its own tokenizer, where it has one, or else the one that all bundled models share."""
-    check_present(ReaderUnavailable, folder / "reader.onnx")
+    if not (folder / "reader.onnx").is_file():
+        raise ReaderUnavailable(f"There is no reader.onnx in the folder `{folder.name}`", CHOOSE)
     tokenizer = folder / "tokenizer.json"
     return Weights(folder.name, folder / "reader.onnx", tokenizer if tokenizer.is_file() else TOKENIZER)
 
 
-def _check_published(weights: Weights) -> None:
-    check_published(weights, ReaderUnavailable, "the reading model", REINSTALL)
+def _advise(weights: Weights) -> str:
+    """What to do where a file is not what it should be."""
+    return RETRAIN if weights.model_sha256 is None else REINSTALL
 
 
 # --- what a file says of itself -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """A logit → a chance, as it was fitted on held-out data."""
+class Curve:
+    """A logit → a chance, as it was fitted on held-out data. It is one for even odds: half of the statements are true."""
 
     slope: float
     shift: float
@@ -87,16 +92,16 @@ class Contract:
     tokenizer: str
 
     @property
-    def answering(self) -> Scale:
-        return Scale(*self.answers)
+    def answering(self) -> Curve:
+        return Curve(*self.answers)
 
     @property
-    def supporting(self) -> Scale:
-        return Scale(*self.supports)
+    def supporting(self) -> Curve:
+        return Curve(*self.supports)
 
     @property
     def passage_characters(self) -> int:
-        return WINDOWS_MAX * self.pair_tokens * CHARACTERS_A_TOKEN
+        return count_read(self.pair_tokens) * CHARACTERS_A_TOKEN
 
     @property
     def question_characters(self) -> int:
@@ -131,7 +136,7 @@ def _check_ends(session: InferenceSession, weights: Weights) -> None:
 
 def _no_reader(weights: Weights, why: str) -> ReaderUnavailable:
     return ReaderUnavailable(
-        f"{weights.model.name} in `{weights.model.parent.name}` is no reading model: {why}", RETRAIN
+        f"{weights.model.name} in `{weights.model.parent.name}` is no reading model: {why}", _advise(weights)
     )
 
 
@@ -162,44 +167,55 @@ class Model:
     sha256: str
     marks: tuple[int, int]
     """[CLS] and [SEP]."""
+    advice: str
+    """What to do where it fails."""
 
-    def encode(self, text: str, passages: Sequence[str]) -> list[Pair]:
-        """Of either no more than is read."""
-        asked = self._encode(text[: self.contract.question_characters]).ids[: self.contract.question_tokens]
-        told = (self._encode(passage[: self.contract.passage_characters]) for passage in passages)
-        return [Pair(asked, encoding.ids, _places_of_words(encoding)) for encoding in told]
+    def encode_question(self, question: str) -> Asked:
+        """Cuts it to what the model reads."""
+        return self._encode(question[: self.contract.question_characters]).ids[: self.contract.question_tokens]
+
+    def encode_statement(self, statement: str) -> list[Asked]:
+        """All of it, in pieces that the model reads whole; none where it would take more than PIECES_MAX."""
+        if len(statement) > PIECES_MAX * self.contract.question_characters:
+            return []
+        encoding = self._encode(statement)
+        pieces = list(split_pieces(encoding.ids, encoding.word_ids, self.contract.question_tokens))
+        return pieces if len(pieces) <= PIECES_MAX else []
+
+    def encode(self, asked: Asked, passage: str) -> Pair:
+        """Cuts the passage to what the model reads."""
+        encoding = self._encode(passage[: self.contract.passage_characters])
+        return Pair(asked, encoding.ids, _places_of_words(encoding))
 
     def _encode(self, text: str) -> Encoding:
         return self.tokenizer.encode(printable(text), add_special_tokens=False)
 
-    def run(self, windows: Sequence[Window]) -> list[Output]:
-        given = np.zeros((len(INPUTS), len(windows), max(map(len, windows))), dtype=np.int32)
+    def run(self, window: Window) -> Output:
+        """One at a time: int8 rounds by what else is in a batch, and a batch of such lengths gains no time."""
         first, last = self.marks
-        for row, window in enumerate(windows):
-            told = window.pair.told[window.start : window.end]
-            given[0, row, : len(window)] = [first, *window.pair.asked, last, *told, last]
-            given[1, row, : len(window)] = 1
-            given[2, row, window.first : len(window)] = 1
+        given = np.zeros((len(INPUTS), 1, len(window)), dtype=np.int32)
+        given[0] = [first, *window.pair.asked, last, *window.pair.told[window.start : window.end], last]
+        given[1] = 1
+        given[2, 0, window.first :] = 1
         scores, spans = self._run(given)
-        return [_to_output(window, scores[row], spans[row]) for row, window in enumerate(windows)]
+        return _to_output(window, scores[0], spans[0])
 
     def _run(self, given: Any) -> tuple[Scores, Scores]:
         try:
             made: Any = self.session.run(["scores", "spans"], dict(zip(INPUTS, given, strict=True)))
         except Exception as error:  # onnxruntime raises a dozen unrelated types
-            raise ReaderUnavailable("The reading model cannot be run", RETRAIN) from error
+            raise ReaderUnavailable("The reading model cannot be run", self.advice) from error
         scores, spans = (np.asarray(one, dtype=np.float64) for one in made)
-        _, rows, length = given.shape
-        if scores.shape != (rows, 3) or spans.shape != (rows, length, 2):
-            raise ReaderUnavailable("The reading model does not give three scores a pair and two a token", RETRAIN)
-        if not np.isfinite(scores).all() or not np.isfinite(spans[given[1] == 1]).all():
-            raise ReaderUnavailable("The reading model gives something that is no number", RETRAIN)
+        if scores.shape != (1, 3) or spans.shape != (1, given.shape[2], 2):
+            raise ReaderUnavailable("The reading model does not give three scores a pair and two a token", self.advice)
+        if not np.isfinite(scores).all() or not np.isfinite(spans).all():
+            raise ReaderUnavailable("The reading model gives something that is no number", self.advice)
         return scores, spans
 
 
 def open_model(weights: Weights, threads: int) -> Model:
     check_present(ReaderUnavailable, weights.model, weights.tokenizer)
-    _check_published(weights)
+    check_published(weights, ReaderUnavailable, "the reading model", REINSTALL)
     session = open_session(weights.model, threads, ReaderUnavailable)
     _check_ends(session, weights)
     contract = read_contract(session, weights)
@@ -212,7 +228,7 @@ def open_model(weights: Weights, threads: int) -> Model:
             "The tokenizer does not mark pairs with [CLS] and [SEP]", "Take one of the BERT family."
         )
     sha256 = sha256_of(weights.model, ReaderUnavailable)
-    return Model(session, tokenizer, contract, sha256, (marks[0], marks[1]))
+    return Model(session, tokenizer, contract, sha256, (marks[0], marks[1]), _advise(weights))
 
 
 def _to_output(window: Window, scores: Scores, spans: Scores) -> Output:

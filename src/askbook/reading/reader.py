@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,7 @@ from askbook.onnx import Lane, Weights
 from askbook.reading.cache import Cache, key_of
 from askbook.reading.model import Contract, Model, Output, open_model
 from askbook.reading.spans import Span, find_spans, keep_apart, score_spans
-from askbook.reading.windows import Window, split_batches, split_windows
+from askbook.reading.windows import Asked, Window, split_windows
 
 CACHED_MAX = 4096
 
@@ -44,11 +43,10 @@ class Task(Generic[Value]):
 
 
 class Reader:
-    """Loaded when it is first asked. A model and a thread of its own, which takes a batch of each asker in turn."""
+    """Loaded when it is first asked. A model and a thread of its own, which takes a window of each asker in turn."""
 
     def __init__(self, weights: Weights, threads: int = 0) -> None:
         self._lane = Lane("read", partial(open_model, weights, threads))
-        self._model: Model | None = None
         self._reading = Task("read", _to_reading, _join_readings, Cache[Reading](CACHED_MAX))
         self._checking = Task("check", _to_support, _best, Cache[float](CACHED_MAX))
 
@@ -57,64 +55,51 @@ class Reader:
         return (await self._open()).contract.name
 
     async def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-        return await self._judge(self._reading, question, [(passage,) for passage in passages])
+        asked = (await self._open()).encode_question(question)
+        return await self._judge(self._reading, asked, [(passage,) for passage in passages])
 
     async def check(self, statement: str, passages: Sequence[str]) -> float:
-        """The chance that the passages support it: one of them alone, or all together where a window holds them."""
+        """The chance that the passages support it: one of them alone, or all together where a window holds them.
+
+        A statement that is longer than the model reads at once goes in pieces, and is as good as its worst.
+        What is longer than PIECES_MAX of them is not read and has no support.
+        """
+        pieces = (await self._open()).encode_statement(statement)
         premises: list[Premise] = [(passage,) for passage in passages]
         if len(premises) > 1:
             premises.append(tuple(passages))
-        return _best(await self._judge(self._checking, statement, premises))
+        return min([_best(await self._judge(self._checking, piece, premises)) for piece in pieces], default=0.0)
 
     async def close(self) -> None:
         self._lane.close()
 
     async def _open(self) -> Model:
-        if self._model is None:
-            self._model = await self._lane.run(lambda model: model)
-        return self._model
+        return self._lane.loaded or await self._lane.run(lambda model: model)
 
-    async def _judge(self, task: Task[Value], text: str, premises: Sequence[Premise]) -> list[Value]:
+    async def _judge(self, task: Task[Value], asked: Asked, premises: Sequence[Premise]) -> list[Value]:
         model = await self._open()
-        text = text[: model.contract.question_characters]
         cut = [tuple(one[: model.contract.passage_characters] for one in premise) for premise in premises]
-        keys = [key_of(model.sha256, task.name, text, *premise) for premise in cut]
+        keys = [key_of(model.sha256, task.name, str(asked), *premise) for premise in cut]
         judged = {key: value for key in keys if (value := task.known.get(key)) is not None}
-        unread = {key: premise for key, premise in zip(keys, cut, strict=True) if key not in judged}
-        if unread:
-            await self._read_anew(task, text, unread, judged)
+        for key, premise in zip(keys, cut, strict=True):
+            if key not in judged:
+                judged[key] = task.known.put(key, await self._read_anew(task, asked, premise))
         return [judged[key] for key in keys]
 
-    async def _read_anew(
-        self, task: Task[Value], text: str, unread: dict[bytes, Premise], judged: dict[bytes, Value]
-    ) -> None:
-        """Passage by passage into `judged`, and into what is known: of a call that is cancelled, the finished ones stay."""
-        windows = await self._lane.run(partial(_split, text, unread))
-        parts: defaultdict[bytes, list[Value]] = defaultdict(list)
-        for key in (key for key, split in windows.items() if not split):
-            judged[key] = task.known.put(key, task.join([]))
-        # A batch at a time: askers take turns, and one who leaves has left the lane after the batch that runs.
-        for batch in split_batches((key, window) for key, split in windows.items() for window in split):
-            values = await self._lane.run(partial(_run, task, [window for _, window in batch]))
-            for (key, _), value in zip(batch, values, strict=True):
-                parts[key].append(value)
-                if len(parts[key]) == len(windows[key]):
-                    judged[key] = task.known.put(key, task.join(parts[key]))
+    async def _read_anew(self, task: Task[Value], asked: Asked, premise: Premise) -> Value:
+        """A window at a time: askers take turns, and one who leaves has left the lane after the window that runs."""
+        windows = await self._lane.run(partial(_split, asked, premise))
+        return task.join([await self._lane.run(partial(_run, task, window)) for window in windows])
 
 
-def _split(text: str, unread: dict[bytes, Premise], model: Model) -> dict[bytes, list[Window]]:
+def _split(asked: Asked, premise: Premise, model: Model) -> list[Window]:
     """Several passages are read together or not at all: what needs both is not in a window that holds a part of them."""
-    pairs = model.encode(text, ["\n\n".join(premise) for premise in unread.values()])
-    windows = (split_windows(pair, model.contract.pair_tokens) for pair in pairs)
-    return {
-        key: split if len(premise) == 1 or len(split) == 1 else []
-        for (key, premise), split in zip(unread.items(), windows, strict=True)
-    }
+    windows = split_windows(model.encode(asked, "\n\n".join(premise)), model.contract.pair_tokens)
+    return windows if len(premise) == 1 or len(windows) == 1 else []
 
 
-def _run(task: Task[Value], windows: list[Window], model: Model) -> list[Value]:
-    outputs = model.run(windows)
-    return [task.judge(model.contract, window, output) for window, output in zip(windows, outputs, strict=True)]
+def _run(task: Task[Value], window: Window, model: Model) -> Value:
+    return task.judge(model.contract, window, model.run(window))
 
 
 # --- what a window says ---------------------------------------------------------------------------

@@ -1,27 +1,26 @@
-"""A question and a passage as the model sees them: pairs of tokens, windows where a passage is longer, batches."""
+"""A question and a passage as the model sees them: pairs of tokens, and windows where a passage is longer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 WINDOWS_MAX = 24
-"""What one passage may cost: some 4,000 tokens of it are read, and the rest is not."""
-BATCH_TOKENS = 320
-"""With its padding. Short pairs gain by sharing a batch; beyond this none does, and whoever leaves would hold up the others."""
+"""What one passage may cost: with pairs of 512 tokens some 7,000 to 8,300 of its own are read, and the rest is not."""
 
 Place = tuple[int, int]
 """First character, and the one after the last."""
 
-Item = TypeVar("Item")
+Asked = list[int]
+"""The tokens of a question, or of a statement or a piece of one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A question or statement, and the passage it is asked of."""
 
-    asked: list[int]
+    asked: Asked
     told: list[int]
     words: list[Place]
     """Of each token of the passage, where its whole word stands in the text."""
@@ -57,17 +56,28 @@ def split_windows(pair: Pair, pair_tokens: int) -> list[Window]:
     room, count = pair_tokens - 3 - len(pair.asked), len(pair.told)
     if count <= room:
         return [Window(pair, 0, count)]
-    starts = (*range(0, count - room, room * 2 // 3), count - room)
+    starts = (*range(0, count - room, _step(room)), count - room)
     return [Window(pair, start, start + room) for start in starts[:WINDOWS_MAX]]
 
 
-def split_batches(windows: Iterable[tuple[Item, Window]]) -> Iterator[list[tuple[Item, Window]]]:
-    """Neighbours in length share a batch: little of it is padding."""
-    batch: list[tuple[Item, Window]] = []
-    for item, window in sorted(windows, key=lambda one: len(one[1])):
-        if batch and (len(batch) + 1) * len(window) > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append((item, window))
-    if batch:
-        yield batch
+def count_read(pair_tokens: int) -> int:
+    """The most tokens of a passage that its windows hold: those beside the shortest question."""
+    room = pair_tokens - 3
+    return room + (WINDOWS_MAX - 1) * _step(room)
+
+
+def _step(room: int) -> int:
+    return room * 2 // 3
+
+
+def split_pieces(ids: list[int], words: Sequence[int | None], limit: int) -> Iterator[Asked]:
+    """Of about equal length, cut between words; a word that is longer than a piece is cut as well."""
+    start = 0
+    while (left := len(ids) - start) > limit:
+        end = full = start + math.ceil(left / math.ceil(left / limit))
+        while end > start and words[end] == words[end - 1]:
+            end -= 1
+        end = end if end > start else full
+        yield ids[start:end]
+        start = end
+    yield ids[start:]

@@ -4,11 +4,13 @@ BOOK    ?=
 SETS    ?= ../shared/evals
 STAMP   := .venv/.installed
 TORTURE := .venv/.torture-installed
+TRAIN   := .venv-train/.installed
+READER  ?= ../shared/reader
 # Hundreds of models are opened and closed in one process: glibc would keep the memory of each thread's.
 TESTS   := MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test check browser docs screenshots bench eval torture lock clean
+.PHONY: help env run test check browser docs screenshots bench eval torture train lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +31,13 @@ $(TORTURE): requirements-torture.lock $(STAMP)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements-torture.lock \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-torture.lock
 	@touch $(TORTURE)
+
+# PyTorch for a GPU, several gigabytes: for `make train` alone, in an environment of its own.
+$(TRAIN): requirements-train.lock $(STAMP)
+	test -x .venv-train/bin/python || $(PY) -m venv .venv-train
+	$(BIN)/uv pip install --quiet --python .venv-train/bin/python --require-hashes -r requirements-train.lock \
+	  || .venv-train/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-train.lock
+	@touch $(TRAIN)
 
 run: env  ## ingest the demo book (or BOOK=folder), ask it, and serve the page on 127.0.0.1:8000
 	$(BIN)/askbook demo $(BOOK)
@@ -56,6 +65,9 @@ eval: env  ## measure search on every labelled set in ../shared/evals
 torture: env $(TORTURE) browser  ## the long form of the tests, a real small model included
 	$(TESTS) --torture
 
+train: $(TRAIN)  ## train the reading model anew on one GPU: train/README.md
+	.venv-train/bin/python train/train.py all --data $(READER)
+
 screenshots: env browser  ## make the pictures of the docs anew
 	$(BIN)/python docs/screenshots.py
 
@@ -65,6 +77,7 @@ docs: env  ## write the generated pages anew
 lock:  ## pin the set anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras --group dev pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-deps --group torture -o requirements-torture.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group train -o requirements-train.lock
 
 clean:  ## remove what make made
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-train .train .pytest_cache .ruff_cache .hypothesis dist

@@ -108,32 +108,43 @@ BERT_NAMES = {
     "u": "output.dense",
     "n2": "output.LayerNorm",
 }
+MPNET_DISTANCE = "encoder.relative_attention_bias.weight"
+MPNET_NAMES = BERT_NAMES | {
+    "q": "attention.attn.q",
+    "k": "attention.attn.k",
+    "v": "attention.attn.v",
+    "o": "attention.attn.o",
+    "n1": "attention.LayerNorm",
+}
 
 
-def load_base(name: str) -> Arrays:
+def load_base(name: str, parts: Path | None = None) -> Arrays:
+    """From the packages; `parts`: from what `--out` wrote there."""
+    if parts is not None:
+        files = [np.load(file) for file in sorted(parts.glob(f"{name}.part*.npz"))]
+        if not files:
+            raise SystemExit(f"There is no {name}.part1.npz in {parts}: python train/bases.py {name} --out {parts}")
+        return {key: file[key].astype(np.float32) for file in files for key in file.files}
     content = read_member(BASES[name])
     arrays = read_safetensors(content) if BASES[name].member.endswith(".safetensors") else read_onnx(content)
     return {name.removeprefix("bert."): array for name, array in arrays.items()}
 
 
 def to_state(base: Arrays) -> Arrays:
-    """From BERT's names to those of the trainer. The head of a cross-encoder is the reader's relevance."""
-    state = {
-        "we.weight": base["embeddings.word_embeddings.weight"],
-        "pe.weight": base["embeddings.position_embeddings.weight"],
-        "te.weight": base["embeddings.token_type_embeddings.weight"],
-        "n.weight": base["embeddings.LayerNorm.weight"],
-        "n.bias": base["embeddings.LayerNorm.bias"],
-    }
+    """From the published names to those of the trainer. The head of a cross-encoder is the reader's relevance."""
+    names = {"we.weight": "embeddings.word_embeddings.weight", "pe.weight": "embeddings.position_embeddings.weight"}
+    names |= {"te.weight": "embeddings.token_type_embeddings.weight", "distance.weight": MPNET_DISTANCE}
+    pieces = {"n": "embeddings.LayerNorm", "relevance.0": "pooler.dense", "relevance.2": "classifier"}
+    layer = MPNET_NAMES if MPNET_DISTANCE in base else BERT_NAMES
     for at in range(count_layers(base)):
-        for ours, theirs in BERT_NAMES.items():
-            for part in ("weight", "bias"):
-                state[f"layers.{at}.{ours}.{part}"] = base[f"encoder.layer.{at}.{theirs}.{part}"]
-    if "classifier.weight" in base:
-        for part in ("weight", "bias"):
-            state[f"relevance.0.{part}"] = base[f"pooler.dense.{part}"]
-            state[f"relevance.2.{part}"] = base[f"classifier.{part}"]
-    return state
+        pieces |= {f"layers.{at}.{ours}": f"encoder.layer.{at}.{theirs}" for ours, theirs in layer.items()}
+    names |= {f"{o}.{part}": f"{t}.{part}" for o, t in pieces.items() for part in ("weight", "bias")}
+    cross_encoder = "classifier.weight" in base
+    return {
+        ours: base[theirs]
+        for ours, theirs in names.items()
+        if theirs in base and (cross_encoder or not ours.startswith("relevance"))
+    }
 
 
 def count_layers(base: Arrays) -> int:

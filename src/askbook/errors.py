@@ -15,6 +15,7 @@ AskbookError                 says what happened; `hint` says what to do next
 ├── IndexMismatch            the index was built by another embedder
 ├── EmbedderUnavailable      the embedding service or its weights failed
 ├── RerankerUnavailable      the reranking service or its weights failed
+├── ReaderUnavailable        the reading model's weights failed
 ├── ModelUnavailable         the model's service failed, or refused the key
 │   └── BrokenOff            … when some of the answer was written
 ├── DeadlinePassed           an answer took longer than it may
@@ -79,6 +80,10 @@ class EmbedderUnavailable(AskbookError):
 
 
 class RerankerUnavailable(AskbookError):
+    retryable = True
+
+
+class ReaderUnavailable(AskbookError):
     retryable = True
 
 

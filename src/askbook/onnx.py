@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from askbook.errors import AskbookError
+from askbook.errors import AskbookError, ShuttingDown, StorageError
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -53,12 +53,23 @@ def check_published(weights: Weights, failure: type[AskbookError], of: str, hint
     """`of`: whose weights they are, in words."""
     expected = ((weights.model, weights.model_sha256), (weights.tokenizer, weights.tokenizer_sha256))
     for file, sha256 in expected:
-        if sha256 is not None and sha256_of(file) != sha256:
+        if sha256 is not None and sha256_of(file, failure) != sha256:
             raise failure(f"{file.name} of {of} is not the file that was published", hint)
 
 
+def sha256_of(file: Path, failure: type[AskbookError] = StorageError) -> str:
+    """Remembered for as long as the file stays as it is."""
+    try:
+        found = file.stat()
+        return _sha256_of(file, found.st_mtime_ns, found.st_size)
+    except OSError as error:
+        raise failure(
+            f"{file.name} in `{file.parent.name}` cannot be read", "Is it there, and may it be read?"
+        ) from error
+
+
 @lru_cache(maxsize=8)
-def sha256_of(file: Path) -> str:
+def _sha256_of(file: Path, changed_at: int, size: int) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
@@ -98,26 +109,54 @@ def printable(text: str) -> str:
 
 
 class Lane(Generic[Model]):
-    """A model, loaded when it is first asked, and a thread that runs it. What steps back leaves the cores to others."""
+    """A model, loaded when it is first asked, and a thread that runs it. With `steps_back` its thread runs at low priority."""
 
     def __init__(self, name: str, load: Callable[[], Model], steps_back: bool = False) -> None:
         self._load = load
         self._thread = ThreadPoolExecutor(1, name, initializer=_step_back if steps_back else None)
+        # Loading takes its time; whoever closes or asks meanwhile must not wait for it.
+        self._loading = threading.Lock()
         self._lock = threading.Lock()
         self._loaded: Model | None = None
+        self._closed = False
+
+    @property
+    def loaded(self) -> Model | None:
+        return self._loaded
 
     async def run(self, work: Callable[[Model], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self.load()))
+        with self._lock:
+            self._check_open()
+            job = self._thread.submit(lambda: work(self.load()))
+        try:
+            return await asyncio.wrap_future(job)
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if asker is None or not asker.cancelling():
+                self._check_open()
+            raise
 
     def load(self) -> Model:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
+        with self._loading:
+            with self._lock:
+                self._check_open()
+                if self._loaded is not None:
+                    return self._loaded
+            loaded = self._load()
+            with self._lock:
+                self._check_open()
+                self._loaded = loaded
+            return loaded
 
     def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._loaded = None
         self._thread.shutdown(wait=False, cancel_futures=True)
-        self._loaded = None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ShuttingDown("askbook is shutting down", "Ask again in a moment.")
 
 
 def _step_back() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from dotenv import dotenv_values
 from platformdirs import user_data_path
@@ -23,6 +23,7 @@ from askbook.errors import InputError
 EmbedderChoice = Literal["local", "openai", "cohere", "none"]
 QuantizationChoice = Literal["none", "scalar"]
 RerankerChoice = Literal["none", "cohere", "local"]
+ReaderChoice = Literal["bundled", "none"]
 ConfidenceChoice = Literal["calibrated", "raw"]
 AnswererChoice = Literal["auto", "extractive", "model"]
 ModelApi = Literal["chat", "responses"]
@@ -76,7 +77,10 @@ class Settings(BaseSettings):
         default=None, description="Folder with model.onnx and tokenizer.json to use in place of the local MiniLM."
     )
     askbook_embedder_threads: int = Field(
-        default=0, description="Threads of a local embedder or reranker; 0 means one for each core.", ge=0, le=256
+        default=0,
+        description="Threads of a local embedder, reranker or reader; 0 means one for each core.",
+        ge=0,
+        le=256,
     )
     askbook_reranker: RerankerChoice = Field(
         default="none",
@@ -90,6 +94,10 @@ class Settings(BaseSettings):
         description="How long reranking may take, as a part of the search; after that the passages stay as they were found.",
         gt=0,
         le=600,
+    )
+    askbook_reader: ReaderChoice | Path = Field(
+        default="bundled",
+        description="Who reads what was found: bundled (the model that comes with askbook), a folder with reader.onnx, or none.",
     )
     askbook_confidence: ConfidenceChoice = Field(
         default="calibrated",
@@ -203,8 +211,31 @@ class Settings(BaseSettings):
 
     @field_validator("askbook_home", "askbook_embedder_folder", "askbook_reranker_folder", mode="after")
     @classmethod
-    def _expand(cls, folder: Path | None) -> Path | None:
-        return folder.expanduser().absolute() if folder else None
+    def _expand_folder(cls, folder: Path | None) -> Path | None:
+        return _expand(folder) if folder else None
+
+    @field_validator("askbook_reader", mode="before")
+    @classmethod
+    def _read_choice(cls, reader: object) -> object:
+        if not isinstance(reader, str):
+            return reader
+        reader = reader.strip()
+        if not reader:
+            raise ValueError("it is empty; set bundled, none, or a folder with reader.onnx")
+        return reader.lower() if reader.lower() in get_args(ReaderChoice) else reader
+
+    @field_validator("askbook_reader", mode="after")
+    @classmethod
+    def _expand_reader(cls, reader: ReaderChoice | Path) -> ReaderChoice | Path:
+        if not isinstance(reader, Path):
+            return reader
+        folder = _expand(reader)
+        try:
+            # Whether it is there is said when it is opened; here, whether it can be.
+            (folder / "reader.onnx").is_file()
+        except OSError as error:
+            raise ValueError(f"that folder cannot be looked into: {error.strerror}") from error
+        return folder
 
     @classmethod
     def settings_customise_sources(
@@ -216,6 +247,13 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, dotenv_settings, InitSettingsSource(settings_cls, _read_toml(cls))
+
+
+def _expand(folder: Path) -> Path:
+    try:
+        return folder.expanduser().absolute()
+    except RuntimeError as error:
+        raise ValueError(f"nobody's home is {folder.parts[0]}") from error
 
 
 def load_settings(**given: Any) -> Settings:

@@ -18,7 +18,7 @@ from askbook.answer.calibration import Calibrations
 from askbook.backup.holdings import Engines, load_dimension
 from askbook.book.chunker import CHUNKER_VERSION
 from askbook.domain import AnswerEvent, Question
-from askbook.errors import EmbedderUnavailable, IndexMismatch, InputError
+from askbook.errors import EmbedderUnavailable, IndexMismatch, InputError, ReaderUnavailable
 from askbook.index.embedders.base import Embedder
 from askbook.index.rerankers.base import Reranker
 from askbook.index.search import Deadlines, Searcher
@@ -26,6 +26,8 @@ from askbook.index.vectors.base import VectorIndex
 from askbook.ingest.pipeline import SIZES, Sizes
 from askbook.ingest.worker import Worker
 from askbook.lock import own_folder
+from askbook.reading.model import BUNDLED, bundled_weights, folder_weights
+from askbook.reading.reader import Reader
 from askbook.settings import Settings
 from askbook.store.database import Database, open_database
 from askbook.store.jobs import SILENCE, Jobs
@@ -34,6 +36,8 @@ from askbook.store.ledger import Ledger
 from askbook.store.questions import Questions
 from askbook.store.shards import Shards
 from askbook.store.threads import Threads
+
+NO_READER = "there is no reader"
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,14 @@ class Askbook:
     index: VectorIndex
     embedder: Embedder | None
     reranker: Reranker | None
+    reader: Reader | None
     searcher: Searcher
     calibrations: Calibrations
     agent: BookAgent | None
     worker: Worker
     notices: tuple[str, ...]
+    reader_notices: tuple[str, ...] = ()
+    """Those of `notices` that say why there is no reader."""
     rebuilt: Rebuilt | None = None
 
     def ask(self, question: Question) -> AsyncGenerator[AnswerEvent]:
@@ -155,6 +162,9 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
         reranker = build_reranker(settings)
         if reranker is not None:
             stack.push_async_callback(reranker.close)
+        reader, reader_notices = build_reader(settings)
+        if reader is not None:
+            stack.push_async_callback(reader.close)
         stored_in, rebuilt = await _find_index(settings, store.ledger, embedder, rebuild)
         index = await _connect(settings, stored_in, embedder.dimension if embedder else 0)
         stack.push_async_callback(index.close)
@@ -175,6 +185,7 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
             index=index,
             embedder=embedder,
             reranker=reranker,
+            reader=reader,
             searcher=Searcher(
                 index,
                 embedder,
@@ -204,7 +215,8 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
                 shared=are_shared(settings),
                 sizes=Sizes(commit=64) if are_shared(settings) else SIZES,
             ),
-            notices=notices,
+            notices=(*notices, *reader_notices),
+            reader_notices=reader_notices,
             rebuilt=rebuilt,
         )
 
@@ -254,6 +266,20 @@ def build_reranker(settings: Settings) -> Reranker | None:
                     "Set it to a folder with model.onnx and tokenizer.json, or ASKBOOK_RERANKER=none.",
                 )
             return CrossEncoder(settings.askbook_reranker_folder, settings.askbook_embedder_threads)
+
+
+def build_reader(settings: Settings, bundled: Path = BUNDLED) -> tuple[Reader | None, tuple[str, ...]]:
+    """The reader, and what a person should know of it. Without the bundled weights askbook goes on."""
+    match settings.askbook_reader:
+        case "none":
+            return None, ()
+        case "bundled":
+            try:
+                return Reader(bundled_weights(bundled), settings.askbook_embedder_threads), ()
+            except ReaderUnavailable as error:
+                return None, (f"{error.message}: {NO_READER}",)
+        case folder:
+            return Reader(folder_weights(folder), settings.askbook_embedder_threads), ()
 
 
 def build_agent(settings: Settings) -> BookAgent | None:

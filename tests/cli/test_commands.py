@@ -17,6 +17,7 @@ import pytest
 
 from askbook.book.reader import read_book, read_lessons
 from index.tiny_onnx import OVERLAP, write_cross_encoder
+from reading.tiny_readers import write_reader
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ASKBOOK = [sys.executable, "-c", "from askbook.cli.main import run; run()"]
@@ -108,6 +109,25 @@ def test_doctor_tries_the_reranker_that_is_set(askbook: Run, tmp_path: Path) -> 
     told = askbook("doctor", **chosen)
     assert told.returncode == 0 and re.search(r"warning +reranker .*searches are not reranked", told.stdout)
     assert " reranker " not in askbook("doctor", ASKBOOK_EMBEDDER="none").stdout
+
+
+def test_doctor_reads_with_the_reader_that_is_set(askbook: Run, tmp_path: Path) -> None:
+    folder = write_reader(tmp_path / "my-reader")
+    chosen = {"ASKBOOK_EMBEDDER": "none", "ASKBOOK_READER": str(folder), "COLUMNS": "300"}
+    told = askbook("doctor", **chosen)
+    assert told.returncode == 0
+    assert re.search(r"ok +reader +tiny \(.*my-reader\), loaded in \d+ ms, one passage read in \d+ ms", told.stdout)
+
+    (folder / "reader.onnx").write_bytes(b"nonsense")
+    told = askbook("doctor", **chosen)
+    assert told.returncode == 1 and re.search(r"broken +reader +The model in `my-reader` cannot be loaded", told.stdout)
+
+    told = askbook("doctor", **chosen | {"ASKBOOK_READER": str(tmp_path / "nowhere")})
+    assert told.returncode == 1 and "There is no reader.onnx in the folder `nowhere`" in told.stdout
+
+    told = askbook("doctor", **chosen | {"ASKBOOK_READER": "none"})
+    assert told.returncode == 0
+    assert re.search(r"ASKBOOK_READER is none: there is no reader\n +Set ASKBOOK_READER=bundled\.\n", told.stdout)
 
 
 def test_filters_reach_the_search(askbook: Run, book: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tiny_onnx import token_vectors, write_embedder
 
-from askbook.errors import EmbedderUnavailable
+from askbook.errors import EmbedderUnavailable, ShuttingDown
 from askbook.index.embedders.minilm import WINDOW_TOKENS, WINDOWS_MAX, MiniLM, bundled_weights, folder_weights
 from askbook.index.embedders.minilm import split_windows as windows_of
 from askbook.onnx import TOKENIZER, open_tokenizer
@@ -79,6 +79,18 @@ async def test_a_question_does_not_wait_for_a_long_batch() -> None:
     await EMBEDDER.embed_query("quick?")
     assert not batch.done()
     await batch
+
+
+async def test_a_closed_embedder_embeds_no_more() -> None:
+    embedder = MiniLM()
+    batches = [asyncio.create_task(embedder.embed_passages([LONG])) for _ in range(3)]
+    await asyncio.sleep(0)
+    await embedder.close()
+    with pytest.raises(ShuttingDown):
+        await batches[-1]
+    with pytest.raises(ShuttingDown):
+        await embedder.embed_query("quick?")
+    await asyncio.gather(*batches, return_exceptions=True)
 
 
 @pytest.mark.parametrize("count", [0, 1, 253, 254, 255, 509, 3000])

@@ -22,11 +22,11 @@ from askbook.cli.find import choose_book
 from askbook.cli.render import clean, out, print_json, show_finished, show_problems
 from askbook.cli.running import run_async
 from askbook.domain import Job
-from askbook.errors import AskbookError, DataInUse, RerankerUnavailable
+from askbook.errors import AskbookError, DataInUse, ReaderUnavailable, RerankerUnavailable
 from askbook.index.rerankers.base import Reranker
 from askbook.ingest.verify import Verdict, repair_book, verify_book
 from askbook.settings import Settings, load_settings, setting_names
-from askbook.wiring import Askbook, open_askbook, open_store
+from askbook.wiring import NO_READER, Askbook, build_embedder, open_askbook, open_store
 
 
 class JobList(BaseModel):
@@ -206,6 +206,7 @@ async def _examine(settings: Settings) -> AsyncIterator[Finding]:
             yield await _examine_embedder(askbook)
             if askbook.reranker is not None:
                 yield await _examine_reranker(askbook.reranker)
+            yield await _examine_reader(askbook)
             async for finding in _examine_books(askbook):
                 yield finding
     except DataInUse as error:
@@ -229,8 +230,9 @@ def _examine_disk(settings: Settings) -> Finding:
 
 async def _examine_embedder(askbook: Askbook) -> Finding:
     if askbook.embedder is None:
+        _, notices = await build_embedder(askbook.settings)
         hint = "Set ASKBOOK_EMBEDDER=local for search by meaning."
-        return Finding(part="embedder", state="warning", message="; ".join(askbook.notices), hint=hint)
+        return Finding(part="embedder", state="warning", message="; ".join(notices), hint=hint)
     started = time.perf_counter()
     await askbook.embedder.embed_query("Does this work?")
     took = (time.perf_counter() - started) * 1000
@@ -247,6 +249,22 @@ async def _examine_reranker(reranker: Reranker) -> Finding:
         return Finding(part="reranker", state="warning", message=message, hint=error.hint)
     took = (time.perf_counter() - started) * 1000
     return Finding(part="reranker", state="ok", message=f"{reranker.name}, first passage in {took:.0f} ms")
+
+
+async def _examine_reader(askbook: Askbook) -> Finding:
+    if askbook.reader is None:
+        message = "; ".join(askbook.reader_notices) or f"ASKBOOK_READER is none: {NO_READER}"
+        hint = "Install askbook anew." if askbook.reader_notices else "Set ASKBOOK_READER=bundled."
+        return Finding(part="reader", state="warning", message=message, hint=hint)
+    started = time.perf_counter()
+    try:
+        name = await askbook.reader.open()
+        loaded = time.perf_counter()
+        await askbook.reader.read("Does this work?", ["It works."])
+    except ReaderUnavailable as error:
+        return Finding(part="reader", state="broken", message=error.message, hint=error.hint)
+    took = f"loaded in {(loaded - started) * 1000:.0f} ms, one passage read in {(time.perf_counter() - loaded) * 1000:.0f} ms"
+    return Finding(part="reader", state="ok", message=f"{name} ({askbook.settings.askbook_reader}), {took}")
 
 
 async def _examine_books(askbook: Askbook) -> AsyncIterator[Finding]:

@@ -48,7 +48,8 @@ def bundled_weights() -> Weights:
 def folder_weights(folder: Path) -> Weights:
     model, tokenizer = folder / "model.onnx", folder / "tokenizer.json"
     check_present(EmbedderUnavailable, model, tokenizer)
-    digest = hashlib.sha256(f"{sha256_of(model)}{sha256_of(tokenizer)}".encode()).hexdigest()
+    hashes = (sha256_of(file, EmbedderUnavailable) for file in (model, tokenizer))
+    digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
     return Weights(f"{folder.name}-{digest[:8]}", model, tokenizer)
 
 

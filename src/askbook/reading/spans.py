@@ -1,0 +1,58 @@
+"""Where a passage answers: the stretches that the model's starts and ends point at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+SPAN_TOKENS = 40
+SPANS_MAX = 4
+
+Scores = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters of the passage, whole words, and the chance that the answer is there."""
+
+    start: int
+    end: int
+    chance: float
+
+
+def score_spans(starts: Scores, ends: Scores) -> Scores:
+    """A row for each first token, a column for each length; what would end beyond the window has no chance."""
+    beyond = np.full(SPAN_TOKENS - 1, -np.inf)
+    return starts[:, None] + sliding_window_view(np.concatenate([ends, beyond]), SPAN_TOKENS)
+
+
+def find_spans(scores: Scores, null: float) -> Iterator[tuple[int, int, float]]:
+    """The best stretches, none over another: first and last token, and a chance beside all others and "not here" (`null`)."""
+    best = max(float(scores.max()), null)
+    chances = np.exp(scores - best)
+    chances /= chances.sum() + np.exp(null - best)
+    firsts = np.arange(len(scores))[:, None]
+    lasts = firsts + np.arange(SPAN_TOKENS)
+    for _ in range(SPANS_MAX):
+        first, further = divmod(int(chances.argmax()), SPAN_TOKENS)
+        last = first + further
+        # What overlaps it is the same answer, cut otherwise: its chance is in this one's.
+        same = (firsts <= last) & (lasts >= first)
+        chance = float(chances[same].sum())
+        if chance == 0.0:
+            return
+        yield first, last, min(chance, 1.0)
+        chances[same] = 0.0
+
+
+def keep_apart(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The best, best first, none over another: windows overlap, and two stretches may share a word."""
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda one: (-one.chance, one.start)):
+        if len(kept) < SPANS_MAX and all(span.end <= one.start or one.end <= span.start for one in kept):
+            kept.append(span)
+    return tuple(kept)

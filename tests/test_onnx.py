@@ -1,0 +1,81 @@
+"""A lane: a model that is loaded once, a thread that runs it, and an end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+
+import pytest
+
+from askbook.errors import ShuttingDown
+from askbook.onnx import Lane
+
+
+class Loaded:
+    """Stands for a model."""
+
+
+async def test_a_model_is_loaded_once_and_dropped_at_the_end() -> None:
+    lane = Lane("lane", Loaded)
+    assert lane.loaded is None
+    first, again = [await lane.run(weakref.ref) for _ in range(2)]
+    assert first is again
+    lane.close()
+    gc.collect()
+    assert first() is None
+
+
+async def test_nothing_is_kept_that_was_loaded_while_the_lane_was_closed() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def load() -> Loaded:
+        begun.set()
+        go_on.wait(5)
+        return Loaded()
+
+    lane = Lane("lane", load)
+    asking = asyncio.create_task(lane.run(lambda loaded: loaded))
+    await asyncio.to_thread(begun.wait, 5)
+    lane.close()
+    go_on.set()
+    with pytest.raises(ShuttingDown):
+        await asking
+    assert lane.loaded is None
+
+
+async def test_a_closed_lane_says_so_to_whoever_waits_and_whoever_comes() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work(_: Loaded) -> str:
+        begun.set()
+        go_on.wait(5)
+        return "done"
+
+    lane = Lane("lane", Loaded)
+    running = asyncio.create_task(lane.run(work))
+    await asyncio.to_thread(begun.wait, 5)
+    waiting = asyncio.create_task(lane.run(work))
+    await asyncio.sleep(0)
+    lane.close()
+    with pytest.raises(ShuttingDown):
+        await asyncio.wait_for(waiting, 5)
+    with pytest.raises(ShuttingDown):
+        await lane.run(work)
+    with pytest.raises(ShuttingDown):
+        lane.load()
+    go_on.set()
+    assert await running == "done"
+
+
+async def test_whoever_leaves_is_cancelled_and_nothing_else() -> None:
+    go_on = threading.Event()
+    lane = Lane("lane", Loaded)
+    leaving = asyncio.create_task(lane.run(lambda _: go_on.wait(5)))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    lane.close()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    go_on.set()

@@ -1,0 +1,182 @@
+"""The teacher learns from labels, the student from labels and from the teacher. Both by one loop."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from encoder import HEADS, Reader
+from features import NONE, Batch, Pairs, collate, load_ahead, make_batches
+from torch import Tensor
+
+RELEVANCE, ANSWERABLE, SUPPORTED = range(len(HEADS))
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    epochs: float
+    planned: float
+    """The learning rate falls to nothing over so many epochs."""
+    rate: float
+    decay: float
+    """Each layer learns so much slower than the one above it."""
+    rows: int
+    tokens: int
+    """The most of a batch: rows, and tokens with their padding."""
+    head_rate: float = 3.0
+    warm_up: float = 0.06
+    average: float = 0.9995
+    """The weights kept are the mean over about the last 1 / (1 - average) steps."""
+    pairwise: float = 1.0
+    seed: int = 0
+
+
+TEACHER = Schedule(epochs=2, planned=2, rate=5e-5, decay=0.93, rows=160, tokens=40_000)
+# The third epoch is planned and not run: the averaged weights after two are those that are shipped.
+STUDENT = Schedule(epochs=2, planned=3, rate=2e-4, decay=0.9, rows=224, tokens=56_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What the teacher said of each pair: three logits, and for questions the logits of spans."""
+
+    scores: np.ndarray
+    spans: np.ndarray
+    at: np.ndarray
+    """Where each pair's spans begin."""
+
+    def spans_of(self, pair: int) -> np.ndarray:
+        return self.spans[self.at[pair] : self.at[pair + 1]]
+
+
+def fit(
+    reader: Reader,
+    pairs: Pairs,
+    schedule: Schedule,
+    device: str,
+    taught: Taught | None = None,
+    keep: Callable[[dict[str, Tensor]], None] | None = None,
+) -> None:
+    """`reader` is changed in place and ends with the averaged weights; `keep` is given them after each epoch."""
+    started = time.monotonic()
+    per_epoch = len(make_batches(pairs, schedule.tokens, schedule.seed, schedule.rows))
+    steps, planned = math.ceil(per_epoch * schedule.epochs), math.ceil(per_epoch * schedule.planned)
+    optimizer = torch.optim.AdamW(_parameters(reader, schedule), lr=schedule.rate, fused=device == "cuda")
+    kept = [parameter.detach().clone() for parameter in reader.parameters()]
+    scores = torch.tensor(taught.scores, device=device) if taught else None
+    reader.train()
+    step = 0
+    while step < steps:
+        epoch = step // per_epoch
+        batches = make_batches(pairs, schedule.tokens, schedule.seed + 1000 * epoch, schedule.rows)[: steps - step]
+        for batch in load_ahead(lambda one: collate(pairs, one, taught.spans_of if taught else None), batches, device):
+            for group in optimizer.param_groups:
+                group["lr"] = schedule.rate * group["scale"] * _pace(step / planned, schedule.warm_up)
+            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+                said, spans = reader(batch.ids, batch.types, batch.mask)
+            loss = _hard_loss(batch, said, spans, schedule.pairwise)
+            if scores is not None:
+                loss = 0.5 * loss + _soft_loss(batch, said, spans, scores[list(batch.pairs)])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
+            optimizer.step()
+            step += 1
+            average = min(schedule.average, 1 - 10 / (10 + step))
+            torch._foreach_lerp_(kept, [p.detach() for p in reader.parameters()], 1 - average)  # pyright: ignore[reportPrivateUsage]
+            if step % 200 == 0 or step == steps:
+                print(
+                    f"  step {step} of {steps}, loss {loss.item():.3f}, {time.monotonic() - started:.0f} s", flush=True
+                )
+        if keep:
+            keep(dict(zip((name for name, _ in reader.named_parameters()), kept, strict=True)))
+    with torch.no_grad():
+        for parameter, average in zip(reader.parameters(), kept, strict=True):
+            parameter.copy_(average)
+    reader.eval()
+
+
+@torch.no_grad()
+def teach(teacher: Reader, ranker: Reader, pairs: Pairs, device: str) -> Taught:
+    """What the teacher says of every pair; how relevant a passage is, the ranker says."""
+    scores = np.zeros((len(pairs), len(HEADS)), dtype=np.float32)
+    sizes = np.where(pairs.is_question == 1, pairs.lengths(), 0)
+    at = np.concatenate([[0], np.cumsum(sizes)])
+    spans = np.zeros((at[-1], 2), dtype=np.float16)
+    teacher.eval()
+    ranker.eval()
+    for batch in load_ahead(lambda one: collate(pairs, one), make_batches(pairs, 160_000, None), device):
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            said, spotted = teacher(batch.ids, batch.types, batch.mask)
+            ranked, _ = ranker(batch.ids, batch.types, batch.mask)
+        said[:, RELEVANCE] = ranked[:, RELEVANCE]
+        scores[batch.pairs] = said.cpu().numpy()
+        spotted = spotted.clamp(-60, 60).half().cpu().numpy()
+        for row, number in enumerate(batch.pairs):
+            spans[at[number] : at[number + 1]] = spotted[row, : sizes[number]]
+    return Taught(scores, spans, at)
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def _hard_loss(batch: Batch, said: Tensor, spans: Tensor, pairwise: float) -> Tensor:
+    asked = batch.is_question
+    logit = torch.where(asked, said[:, ANSWERABLE], said[:, SUPPORTED])
+    known = batch.label != NONE
+    label = batch.label.float()
+    size = len(batch.pairs)
+    loss = (F.binary_cross_entropy_with_logits(logit, label.clamp(0, 1), reduction="none") * known).sum() / size
+    possible = _mask_spans(batch, spans)
+    for side, place in enumerate((batch.start, batch.end)):
+        loss = loss + 0.5 * F.cross_entropy(possible[..., side], place, ignore_index=NONE, reduction="sum") / size
+    if pairwise:
+        same = (batch.group[:, None] == batch.group[None, :]) & (batch.group != -1)[:, None]
+        above = same & (batch.label == 1)[:, None] & (batch.label == 0)[None, :]
+        margin = F.softplus(logit[None, :] - logit[:, None]) * above
+        # Each row counts once, however many it is held against.
+        loss = loss + pairwise * (margin.sum(1) / above.sum(1).clamp(min=1)).sum() / size
+    return loss
+
+
+def _soft_loss(batch: Batch, said: Tensor, spans: Tensor, taught: Tensor) -> Tensor:
+    asked = batch.is_question
+    size = len(batch.pairs)
+    head = torch.where(asked, ANSWERABLE, SUPPORTED)[:, None]
+    student, teacher = said.gather(1, head)[:, 0], taught.gather(1, head)[:, 0]
+    loss = F.binary_cross_entropy_with_logits(student, teacher.sigmoid(), reduction="sum") / size
+    far = (said[:, RELEVANCE] - taught[:, RELEVANCE]) ** 2
+    loss = loss + 0.03 * (far * asked).sum() / size
+    if batch.soft is None or not asked.any():
+        return loss
+    ours, theirs = (_mask_spans(batch, logits)[asked].log_softmax(1) for logits in (spans, batch.soft))
+    return loss + 0.5 * F.kl_div(ours, theirs, log_target=True, reduction="sum") / size
+
+
+def _mask_spans(batch: Batch, spans: Tensor) -> Tensor:
+    """An answer stands in the passage; the first token means none."""
+    possible = (batch.types == 1) & batch.mask
+    possible[:, 0] = True
+    return spans.masked_fill(~possible[..., None], -1e4)
+
+
+def _pace(done: float, warm_up: float) -> float:
+    return done / warm_up if done < warm_up else max(0.02, (1 - done) / (1 - warm_up))
+
+
+def _parameters(reader: Reader, schedule: Schedule) -> list[dict[str, object]]:
+    groups: list[dict[str, object]] = []
+    depth = len(reader.layers)
+    for name, parameter in reader.named_parameters():
+        part = name.split(".")[0]
+        if part == "layers":
+            scale = schedule.decay ** (depth - int(name.split(".")[1]))
+        else:
+            scale = schedule.head_rate if part in (*HEADS, "span") else schedule.decay ** (depth + 1)
+        groups.append({"params": [parameter], "scale": scale, "weight_decay": 0.01 if parameter.ndim > 1 else 0.0})
+    return groups

@@ -10,6 +10,7 @@ import pytest
 from world import CountingEmbedder, change_book, dump_state, file_of, ingest, settings_for, write_book
 
 from askbook.domain import Filters, Job
+from askbook.errors import ShuttingDown
 from askbook.index.search import Searcher
 from askbook.ingest.pipeline import Step, Tally
 from askbook.ingest.verify import repair_book, verify_book
@@ -236,3 +237,13 @@ async def test_the_same_job_twenty_times_at_once_runs_once(askbook: Askbook, fol
     jobs = await asyncio.gather(*(ingest(askbook, folder) for _ in range(20)))
     assert len({job.job_id for job in jobs}) == 1
     assert len(embedded(askbook)) == (await askbook.jobs.load(jobs[0].job_id)).chunks_embedded
+
+
+async def test_a_job_whose_embedder_is_closed_is_handed_back(askbook: Askbook, folder: Path) -> None:
+    assert askbook.embedder is not None
+    await askbook.embedder.close()
+    askbook.worker.hands_back = True
+    with pytest.raises(ShuttingDown):
+        await ingest(askbook, folder)
+    (job,) = await askbook.jobs.load_all("book", 10)
+    assert job.status == "queued"

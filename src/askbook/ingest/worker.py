@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from askbook.domain import Job
-from askbook.errors import AskbookError
+from askbook.errors import AskbookError, ShuttingDown
 from askbook.index.embedders.base import Embedder
 from askbook.index.vectors.base import VectorIndex
 from askbook.ingest.pipeline import SIZES, Pipeline, Sizes, Step, Tally
@@ -76,7 +76,7 @@ class Worker:
         try:
             async with self._heartbeat(job_id):
                 await self._work(job, plans, watch)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, ShuttingDown):
             await asyncio.shield(self._leave(job_id))
             raise
         except ShardLost as error:

@@ -288,7 +288,7 @@ class _Inquiry:
         rarities = await self.parts.searcher.weigh_words(self.searched, self.question.filters.book_id)
         excerpts = await extract(self.searched, self.passages, rarities, self.parts.embedder, self.said)
         texts = [one.text for one in excerpts]
-        unsure = confidence.confidence_level != "high"
+        unsure = confidence.confidence_level == "low"
         if (
             not excerpts
             or _misses_the_words(texts, self.passages, rarities)

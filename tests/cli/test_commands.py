@@ -273,7 +273,7 @@ def test_an_interrupted_ingestion_goes_on(askbook: Run, book: Path, environment:
     )
     _wait_until_running(Path(environment["ASKBOOK_HOME"]) / "askbook.db")
     first.send_signal(signal.SIGINT)
-    _, stderr = first.communicate(timeout=60)
+    _, stderr = first.communicate(timeout=240)
     assert first.returncode == 1
     assert "the same command goes on from there" in stderr
     job = json.loads(askbook("ingest", book, "--json").stdout)

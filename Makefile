@@ -7,7 +7,8 @@ TORTURE := .venv/.torture-installed
 TRAIN   := .venv-train/.installed
 READER  ?= ../shared/reader
 # Hundreds of models are opened and closed in one process: glibc would keep the memory of each thread's.
-TESTS   := MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest -q
+# Hundreds of processes are started: each would compile askbook anew where bytecode may not be kept.
+TESTS   := MALLOC_ARENA_MAX=2 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
 .PHONY: help env run test check browser docs screenshots bench eval torture train lock clean
@@ -43,7 +44,7 @@ run: env  ## ingest the demo book (or BOOK=folder), ask it, and serve the page o
 	$(BIN)/askbook demo $(BOOK)
 
 test: env check browser  ## check, then run every test in its quick form
-	$(TESTS) -n 2 --dist loadfile
+	$(TESTS) -n 2 --dist loadfile --no-loadscope-reorder
 
 check: env  ## lint, format and types
 	$(BIN)/ruff check src tests bench docs train
@@ -59,7 +60,7 @@ browser:  ## install chromium for the tests of the pages, where it may be
 bench: env  ## measure ingestion and search
 	$(BIN)/python bench/bench.py
 
-eval: env  ## measure search on every labelled set in ../shared/evals
+eval: env  ## measure answers and search on every labelled set in ../shared/evals
 	@if test -d $(SETS); then $(BIN)/askbook eval $(SETS)/*/ --out .askbook/eval; else echo "skipped: $(SETS) is not there"; fi
 
 torture: env $(TORTURE) browser  ## the long form of the tests, a real small model included

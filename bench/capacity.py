@@ -186,7 +186,7 @@ async def _give_vectors(askbook: Askbook, point_ids: Sequence[str]) -> None:
     for start in range(0, len(point_ids), 2_000):
         some = point_ids[start : start + 2_000]
         await askbook.index.save_vectors({one: to_unit(rng.normal(size=DIMENSION)) for one in some})
-        await askbook.ledger.mark_embedded(some)
+        await askbook.ledger.mark_embedded(some, "random")
     await askbook.index.flush()
 
 

@@ -1,8 +1,12 @@
-"""Writes docs/settings.md, docs/cli.md and docs/api.md from the code; tests/test_docs.py keeps them so."""
+"""Writes docs/settings.md, docs/cli.md and docs/api.md from the code, and docs/contracts.md from tests/contracts; tests/test_docs.py keeps them so."""
 
 from __future__ import annotations
 
+import html
+import json
+import tomllib
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +16,22 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from askbook.api.app import create_app
 from askbook.cli.main import app
+from askbook.errors import CODES
 from askbook.settings import Settings
 
 HERE = Path(__file__).parent
-PAGES = ("settings.md", "cli.md", "api.md")
+CONTRACTS = HERE.parent / "tests" / "contracts"
+PAGES = ("settings.md", "cli.md", "api.md", "contracts.md")
 
 
 def build_page(name: str) -> str:
-    return {"settings.md": _settings_page, "cli.md": _cli_page, "api.md": _api_page}[name]()
+    builders = {
+        "settings.md": _settings_page,
+        "cli.md": _cli_page,
+        "api.md": _api_page,
+        "contracts.md": _contracts_page,
+    }
+    return builders[name]()
 
 
 def _settings_page() -> str:
@@ -82,6 +94,8 @@ LIMITS = {
     "maximum": "≤ {:g}",
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",
+    "maxItems": "at most {} entries",
+    "maxProperties": "at most {} names",
 }
 
 
@@ -110,6 +124,8 @@ def _cli_page() -> str:
     root = typer.main.get_command(app)
     assert isinstance(root, TyperGroup)
     parts = ["# Commands", "", "<!-- Made by `make docs`. -->", ""]
+    parts += ["They end with 0, with 1 where it could not be done, with 2 where the command line was wrong.", ""]
+    parts += ["| error | what is wrong |", "|---|---|", *(f"| `{code}` | {what} |" for code, what in CODES.items()), ""]
     for name, command in _commands(root):
         parts += [f"## askbook {name}", "", command.help or "", "", *_parameters(command), ""]
     return "\n".join(parts)
@@ -132,6 +148,84 @@ def _parameters(command: TyperCommand) -> list[str]:
 def _parameter(parameter: Any) -> str:
     names = " ".join(parameter.opts) if isinstance(parameter, TyperOption) else (parameter.name or "").upper()
     return f"| `{names}` | {getattr(parameter, 'help', '') or ''} |"
+
+
+# --- the contracts --------------------------------------------------------------------------------
+
+
+def _contracts_page() -> str:
+    tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in sorted(CONTRACTS.glob("seed_*.toml"))]
+    examples = json.loads((CONTRACTS / "moving_over.json").read_text(encoding="utf-8"))
+    counts = [_count(table) for table in tables]
+    parts = [
+        "# Contracts",
+        "",
+        "<!-- Made by `make docs` from tests/contracts. -->",
+        "",
+        "askbook keeps the contracts of five systems. Each field and rule of theirs is a row here: what it asks for, where it is in askbook, and, where askbook does otherwise, why. "
+        "The rows are in `tests/contracts/seed_*.toml`; each names the tests that prove it, and `tests/contracts/test_tables.py` keeps it so.",
+        "",
+        "| contract | items | held | decided otherwise | being mended |",
+        "|---|---|---|---|---|",
+        *(
+            f"| [{_heading(table)}](#{_anchor(_heading(table))}) | {_join(count)} |"
+            for table, count in zip(tables, counts, strict=True)
+        ),
+        f"| all | {_join([sum(each) for each in zip(*counts, strict=True)])} |",
+        "",
+        "## Moving over",
+        "",
+        "A client of each contract sends what it always sent. These are real requests and askbook's real replies, cut to what the contract names; there is more in each reply, which a client may pass over.",
+        "",
+    ]
+    for table in tables:
+        parts += [f"### {_heading(table)}, side by side", ""]
+        parts += [_example(one) for one in examples if one["seed"] == table["seed"]]
+    for table in tables:
+        parts += [f"## {_heading(table)}", "", table["about"], "", *_rows(table["row"]), ""]
+    return "\n".join(parts)
+
+
+def _heading(table: dict[str, Any]) -> str:
+    return f"{table['seed']}: {table['title']}"
+
+
+def _anchor(heading: str) -> str:
+    return "".join(one for one in heading.lower().replace(" ", "-") if one.isalnum() or one == "-")
+
+
+def _count(table: dict[str, Any]) -> list[int]:
+    rows = table["row"]
+    decided, mending = (sum(1 for row in rows if name in row) for name in ("decided", "mending"))
+    return [len(rows), len(rows) - decided - mending, decided, mending]
+
+
+def _join(numbers: list[int]) -> str:
+    return " | ".join(map(str, numbers))
+
+
+def _example(example: dict[str, str]) -> str:
+    cells = "".join(
+        f"<td><pre>{html.escape(example[side], quote=False)}</pre></td>" for side in ("request", "response")
+    )
+    # A blank line would end the table for a reader of Markdown.
+    cells = cells.replace("\n\n", "\n&#8203;\n")
+    return f"{example['says']}\n\n<table><tr>{cells}</tr></table>\n"
+
+
+def _rows(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| item | asks for | in askbook | otherwise |"
+    yield "|---|---|---|---|"
+    for place, of_place in groupby(rows, lambda row: row["place"]):
+        yield f"| **{place}** | | | |"
+        yield from (f"| {row['name']} | {row['needs']} | {row['lives']} | {_otherwise(row)} |" for row in of_place)
+
+
+def _otherwise(row: dict[str, Any]) -> str:
+    if "decided" in row:
+        number = row["decided"].rpartition("/")[2].partition("-")[0]
+        return f"{row['why']} [Note {int(number)}]({row['decided'].removeprefix('docs/')})"
+    return f"Being mended: {row['mending']}." if "mending" in row else ""
 
 
 if __name__ == "__main__":

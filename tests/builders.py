@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import shutil
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,11 +98,22 @@ def copy_home(home: Path, target: Path) -> Path:
 
 
 def _copy_with_holes(source: str, target: str) -> None:
-    block = 64 * 1024
     with Path(source).open("rb") as original, Path(target).open("wb") as copy:
-        while data := original.read(block):
-            if data.strip(b"\0"):
-                copy.write(data)
-            else:
-                copy.seek(len(data), 1)
-        copy.truncate(original.tell())
+        for start, end in _find_data(original.fileno()):
+            copy.seek(start)
+            copy.write(os.pread(original.fileno(), end - start, start))
+        copy.truncate(os.fstat(original.fileno()).st_size)
+
+
+def _find_data(file: int) -> Iterator[tuple[int, int]]:
+    """Where it is not a hole, as the file system knows it: to look for zeros would be to read all of it."""
+    end = 0
+    while True:
+        try:
+            start = os.lseek(file, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return  # There is none beyond.
+        end = os.lseek(file, start, os.SEEK_HOLE)
+        yield start, end

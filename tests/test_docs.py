@@ -27,7 +27,7 @@ def _builder() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["settings.md", "cli.md", "api.md"])
+@pytest.mark.parametrize("page", ["settings.md", "cli.md", "api.md", "contracts.md"])
 def test_generated_pages_are_fresh(page: str) -> None:
     assert (ROOT / "docs" / page).read_text(encoding="utf-8") == _builder().build_page(page), "run `make docs`"
 

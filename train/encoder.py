@@ -24,15 +24,43 @@ class Layer(nn.Module):
         self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
         self.i, self.u = nn.Linear(width, inner), nn.Linear(inner, width)
         self.n1, self.n2 = nn.LayerNorm(width, eps=epsilon), nn.LayerNorm(width, eps=epsilon)
+        self.rounds = False
+        """Whether weights and values are rounded as the exported file rounds them."""
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         batch, length, width = x.shape
-        q, k, v = (f(x).view(batch, length, self.attention_heads, -1).transpose(1, 2) for f in (self.q, self.k, self.v))
+        seen = mask[:, 0, -1, :, None]
+        q, k, v = (
+            self._through(linear, x, seen).view(batch, length, self.attention_heads, -1).transpose(1, 2)
+            for linear in (self.q, self.k, self.v)
+        )
         dropout = self.dropout if self.training else 0.0
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
-        mixed = self.o(mixed.transpose(1, 2).reshape(batch, length, width))
+        mixed = self._through(self.o, mixed.transpose(1, 2).reshape(batch, length, width), seen)
         x = self.n1(x + F.dropout(mixed, self.dropout, self.training))
-        return self.n2(x + F.dropout(self.u(F.gelu(self.i(x))), self.dropout, self.training))
+        wide = self._through(self.u, F.gelu(self._through(self.i, x, seen)), seen)
+        return self.n2(x + F.dropout(wide, self.dropout, self.training))
+
+    def _through(self, linear: nn.Linear, x: Tensor, seen: Tensor) -> Tensor:
+        if not self.rounds:
+            return linear(x)
+        return F.linear(round_values(x.float(), seen), round_weights(linear.weight), linear.bias)
+
+
+def round_weights(matrix: Tensor) -> Tensor:
+    """To seven bits, a scale for each output; the gradient passes as if nothing had been rounded."""
+    scale = matrix.abs().amax(1, keepdim=True).clamp(min=1e-12) / 64
+    return matrix + ((matrix / scale).round() * scale - matrix).detach()
+
+
+def round_values(x: Tensor, seen: Tensor) -> Tensor:
+    """To eight bits between the least and the largest value of the text; padding does not count."""
+    known = x.detach().masked_fill(~seen, 0.0)
+    least, most = known.amin((1, 2), keepdim=True), known.amax((1, 2), keepdim=True)
+    scale = (most - least).clamp(min=1e-9) / 255
+    zero = (-least / scale).round()
+    rounded = (((x / scale).round() + zero).clamp(0, 255) - zero) * scale
+    return x + (rounded - x).detach()
 
 
 class Reader(nn.Module):

@@ -5,6 +5,7 @@ python train/train.py rows                  data → pairs of tokens
 python train/train.py teacher               MPNet learns from the labels
 python train/train.py labels                what the teacher says of every pair
 python train/train.py student               twelve small layers learn from labels and teacher
+python train/train.py rounding              … and one epoch more with numbers as coarse as the file's
 python train/train.py export                one ONNX file, int8, with its chances fitted
 python train/train.py measure               figures of the file, by ONNX Runtime on the CPU
 python train/train.py ablation              short runs, each without one part of the recipe
@@ -22,14 +23,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from bases import load_base
-from encoder import MPNet, Reader, compile_layers, load_bert, load_mpnet
+from encoder import Bert, MPNet, Reader, compile_layers, load_bert, load_mpnet
 from features import NONE, PAIR_TOKENS, QUESTION_TOKENS, TOKENIZER, Pairs, load_pairs, save_pairs, to_pairs
-from fit import STUDENT, TEACHER, Schedule, Taught, fit, teach
+from fit import ROUNDING, STUDENT, TEACHER, Schedule, Taught, fit, teach
 from rows import PARTS, Recipe, build_rows
 from validate import Figures, fit_chances, measure, read_pairs
 
 NAME = "askbook-reader-1"
-STEPS = ("rows", "teacher", "labels", "student", "export", "measure")
+STEPS = ("rows", "teacher", "labels", "student", "rounding", "export", "measure")
 
 
 class Work:
@@ -74,17 +75,23 @@ class Work:
 
     def student(self) -> None:
         student = load_bert(load_base("msmarco-l12", self.bases), dropout=0.05).to(self.device)
-        with np.load(self.folder / "labels.npz") as stored:
-            taught = Taught(stored["scores"], stored["spans"], stored["at"])
-        self._fit(student, self._pairs(), replace(STUDENT, seed=self.seed), taught, "student")
+        self._fit(student, self._pairs(), replace(STUDENT, seed=self.seed), self._taught(), "student")
         self._save(student.state_dict(), "student")
         self._report(student, "student")
+
+    def rounding(self) -> None:
+        student = self._load(Bert(dropout=0.05), "student")
+        for layer in student.layers:
+            layer.rounds = True
+        self._fit(student, self._pairs(), replace(ROUNDING, seed=self.seed + 1), self._taught(), "rounded")
+        self._save(student.state_dict(), "rounded")
+        self._report(student, "rounded")
 
     def export(self) -> None:
         from export import export_reader
         from onnx_reading import read_with
 
-        with np.load(self.folder / "student.npz") as stored:
+        with np.load(self.folder / "rounded.npz") as stored:
             state = {name: stored[name].astype(np.float32) for name in stored.files}
         metadata = {
             "name": NAME,
@@ -133,6 +140,10 @@ class Work:
         if self.device == "cuda":
             compile_layers(reader)
         fit(reader, pairs, schedule, self.device, taught, (lambda state: self._save(state, name)) if name else None)
+
+    def _taught(self) -> Taught:
+        with np.load(self.folder / "labels.npz") as stored:
+            return Taught(stored["scores"], stored["spans"], stored["at"])
 
     def _pairs(self) -> Pairs:
         return load_pairs(self.folder / "pairs.npz")

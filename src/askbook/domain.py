@@ -12,7 +12,7 @@ IngestMode = Literal["incremental", "full", "recreate"]
 JobStatus = Literal["queued", "running", "completed", "failed"]
 FacetValue = str | int
 ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
-RefusalReason = Literal["not_in_book", "ambiguous", "unverified", "index_empty", "provider_down"]
+RefusalReason = Literal["not_in_book", "below_threshold", "ambiguous", "unverified", "index_empty", "provider_down"]
 Role = Literal["reader", "admin"]
 
 PROFICIENCY_LEVELS = ("A1", "A2", "B1", "B2", "C1", "C2")
@@ -138,6 +138,19 @@ class Chunk:
     version: int = field(default=1, compare=False)
     created_at: datetime | None = field(default=None, compare=False)
     updated_at: datetime | None = field(default=None, compare=False)
+    embedded_at: datetime | None = field(default=None, compare=False)
+    """None while it waits for its vector."""
+    embedding_model: str | None = field(default=None, compare=False)
+
+    def name_section(self, headings: Sequence[str] = ()) -> str:
+        """ "Installation › Prerequisites": the last two steps of the way to it. A chunk of several sections has `headings`
+        of its own above what stands in it."""
+        if not headings:
+            return " › ".join(self.heading_path[-2:])
+        above = self.heading_path[:-1] if self.section_title else self.heading_path
+        # A page that begins with its title stands below its chapter, not below itself.
+        above = above[:-1] if above[-1:] == (headings[-1],) else above
+        return " › ".join((*above[-1:], headings[-1]))
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -219,6 +232,13 @@ class SearchOutcome:
     """False where no reranker is set, and where it failed."""
     cache_hit: bool = False
     """The same was searched before, and the book is the same."""
+    notices: tuple[str, ...] = ()
+    """What a reader must know of it: a service that did not take part."""
+    retrieved_at: datetime | None = None
+    vector: Sequence[float] | None = None
+    """The question's; None where its words alone were searched."""
+    keywords: Mapping[int, float] = field(default_factory=dict[int, float])
+    """The weights of the question's words, by the id of the term."""
 
 
 # --- confidence -----------------------------------------------------------------------------------
@@ -235,6 +255,8 @@ class Confidence:
     chunk_diversity: float
     confidence_level: ConfidenceLevel
     should_answer: bool
+    chance: float | None = None
+    """How often a text like the one shown answers its question; None where nothing was read."""
 
 
 # --- questions and answers ------------------------------------------------------------------------
@@ -242,6 +264,7 @@ class Confidence:
 AnsweredBy = Literal["extractive", "model"]
 Verdict = Literal["verbatim", "supported", "unsupported"]
 UnsupportedChoice = Literal["drop", "mark"]
+CheckChoice = Literal["reader", "model"]
 RequestState = Literal["received", "validating", "processing", "retrieving", "generating", "completed", "failed"]
 RetryState = Literal["pending", "executing", "retrying", "succeeded", "failed_permanent"]
 
@@ -269,6 +292,17 @@ class Question:
     threshold: float = 0.0
     selected_text: str | None = None
     reader: Reader | None = None
+    streamed: bool = False
+    """Somebody reads along: a model that writes on may take its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The lesson file's characters `start` to `end`."""
+
+    text: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,11 +315,18 @@ class Source:
     """Verbatim: the lesson file's characters `start` to `end`."""
     start: int
     end: int
+    headings: tuple[str, ...] = ()
+    """Those in the chunk's own text above the quote."""
+    more: tuple[Quote, ...] = ()
+    """Other words of the same passage that the answer shows."""
+
+    @property
+    def quotes(self) -> tuple[Quote, ...]:
+        return Quote(self.quote, self.start, self.end), *self.more
 
     @property
     def title(self) -> str:
-        """ "Chapter 2: Installation › Prerequisites": the last two steps of the way to it."""
-        return " › ".join(self.passage.chunk.heading_path[-2:])
+        return self.passage.chunk.name_section(self.headings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +363,7 @@ class Refusal:
     advice: str
     confidence: Confidence | None = None
     removed: tuple[Statement, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 Reply = Answer | Refusal
@@ -357,6 +399,10 @@ class Account:
     model: str | None = None
     tokens_used: int = 0
     retrievals: tuple[Retrieval, ...] = ()
+    outcome: SearchOutcome | None = None
+    """The question's own search."""
+    retrieved: int = 0
+    """Different chunks, over all searches."""
     tries: int = 0
     """Calls to the model's service, those that failed included."""
 
@@ -370,6 +416,8 @@ class Searching:
 class PassagesFound:
     passages: tuple[Passage, ...]
     confidence: Confidence
+    outcome: SearchOutcome | None = None
+    """The search that they come from."""
 
 
 @dataclass(frozen=True, slots=True)

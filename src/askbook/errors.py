@@ -24,14 +24,26 @@ AskbookError                 says what happened; `hint` says what to do next
 └── Stopped                  somebody pressed Ctrl+C
 """
 
+CODES = {
+    "E001": "the configuration is wrong",
+    "E002": "there is no collection: nothing was ingested yet, or no book of that name",
+    "E003": "Qdrant does not answer",
+    "E004": "OpenAI, or the compatible service, does not answer or refuses",
+    "E005": "the question is empty",
+    "E006": "Cohere, or the compatible service, does not answer or refuses",
+}
+"""Seed 002's, which the terminal shows."""
+
 
 class AskbookError(Exception):
     retryable = False
+    code: str | None = None
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None, *, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code or self.code
 
 
 class BookError(AskbookError): ...
@@ -70,6 +82,7 @@ class StorageError(AskbookError):
 
 class IndexUnavailable(AskbookError):
     retryable = True
+    code = "E003"
 
 
 class IndexMismatch(AskbookError): ...
@@ -89,6 +102,7 @@ class ReaderUnavailable(AskbookError):
 
 class ModelUnavailable(AskbookError):
     retryable = True
+    code = "E004"
 
 
 class BrokenOff(ModelUnavailable): ...

@@ -78,25 +78,36 @@ class OpenBook:
         return job
 
     async def search(
-        self, text: str, limit: int = 5, mode: SearchMode = "hybrid", threshold: float = 0.0, **only: Unpack[Only]
+        self,
+        text: str,
+        limit: int = 5,
+        mode: SearchMode = "hybrid",
+        threshold: float = 0.0,
+        rerank: bool | None = None,
+        **only: Unpack[Only],
     ) -> tuple[Passage, ...]:
         """The passages that fit, the best first."""
         filters = Filters(self.book_id, **only)
         check_choices(filters, await self._askbook.ledger.load_book(self.book_id))
         relevance = (await self._askbook.calibrations.choose(self.book_id)).calibration.relevance
-        outcome = await self._askbook.searcher.search(text, filters, mode, limit, threshold, relevance)
+        outcome = await self._askbook.searcher.search(text, filters, mode, limit, threshold, relevance, rerank=rerank)
         return outcome.passages
 
     async def ask(self, text: str, **asked: Unpack[Asked]) -> Reply:
         """An Answer with its sources, or a Refusal that says why."""
-        async with aclosing(self.stream(text, **asked)) as events:
+        async with aclosing(self._follow(text, asked, streamed=False)) as events:
             return (await get_reply(events)).reply
 
     async def stream(self, text: str, **asked: Unpack[Asked]) -> AsyncGenerator[AnswerEvent]:
         """The same as it comes: `Delta` is the next part of the answer, the last event is `Replied`."""
+        async with aclosing(self._follow(text, asked, streamed=True)) as events:
+            async for event in events:
+                yield event
+
+    async def _follow(self, text: str, asked: Asked, streamed: bool) -> AsyncGenerator[AnswerEvent]:
         settings = self._askbook.settings
         defaults: Asked = {"top_k": settings.agent_top_k, "threshold": settings.agent_score_threshold}
-        question = Question(text, Filters(self.book_id), **{**defaults, **asked})
+        question = Question(text, Filters(self.book_id), streamed=streamed, **{**defaults, **asked})
         async with aclosing(self._askbook.ask(question)) as events:
             async for event in events:
                 if isinstance(event, Failed):
@@ -170,6 +181,8 @@ def open_book(book: str | Path, *, home: str | Path | None = None, **settings: A
 @asynccontextmanager
 async def _open(book: str | Path, settings: Settings) -> AsyncIterator[OpenBook]:
     async with open_askbook(settings) as askbook:
+        if askbook.agent is not None:
+            await askbook.warm()
         yield OpenBook(askbook, *await _find(askbook, book))
 
 

@@ -28,6 +28,7 @@ ConfidenceChoice = Literal["calibrated", "raw"]
 AnswererChoice = Literal["auto", "extractive", "model"]
 ModelApi = Literal["chat", "responses"]
 UnsupportedChoice = Literal["drop", "mark"]
+CheckChoice = Literal["reader", "model"]
 LogFormat = Literal["console", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -130,23 +131,50 @@ class Settings(BaseSettings):
         default="drop",
         description="What becomes of a model's sentence that its source does not support: drop, or mark.",
     )
+    askbook_check: CheckChoice = Field(
+        default="model",
+        description="Who decides on a model's sentence that the reader is not sure of: reader (alone), or model (asked once for all of them).",
+    )
     agent_top_k: int = Field(default=5, description="Passages that an answer looks at.", ge=1, le=10)
     agent_score_threshold: float = Field(
-        default=0.0, description="Passages of a lower relevance are left out of an answer.", ge=0, le=1
+        default=0.0,
+        description="The least relevance of a passage that answers, at every door; a request may ask for more.",
+        ge=0,
+        le=1,
     )
     agent_max_turns: int = Field(
         default=50, description="How many earlier turns of a thread count for the next question.", ge=1, le=50
+    )
+    agent_system_prompt: str = Field(
+        default="",
+        description="What the model is told besides askbook's rules, which stay: whom it speaks to, in which language or tone.",
+        max_length=4000,
     )
     agent_temperature: float = Field(default=0.0, description="The model's temperature.", ge=0, le=1)
     agent_max_tokens: int | None = Field(
         default=None, description="The most tokens of a model's answer. Default: what the model allows.", ge=1
     )
     askbook_embedding_seconds: float = Field(
-        default=10.0, description="How long embedding a question may take.", gt=0, le=600
+        default=2.0,
+        description="How long a service may take to embed a question; after that the book's words are searched alone.",
+        gt=0,
+        le=600,
     )
     askbook_retrieval_seconds: float = Field(default=3.0, description="How long a search may take.", gt=0, le=600)
     askbook_generation_seconds: float = Field(
         default=60.0, description="How long the model may take for an answer, its retries included.", gt=0, le=600
+    )
+    askbook_ask_seconds: float = Field(
+        default=5.0,
+        description="How long a question waits for a model's first words; then the book's own sentences answer. An answer sent whole has as long again to its end.",
+        gt=0,
+        le=600,
+    )
+    askbook_rest_seconds: float = Field(
+        default=60.0,
+        description="How long a service that failed five times running is left alone before one call tries it again.",
+        gt=0,
+        le=3600,
     )
     askbook_answer_seconds: float = Field(
         default=90.0, description="How long a question may take in all.", gt=0, le=3600
@@ -172,6 +200,11 @@ class Settings(BaseSettings):
         min_length=1,
     )
     askbook_port: int = Field(default=8000, description="Port that askbook serve listens on.", ge=0, le=65535)
+    askbook_public_url: str | None = Field(
+        default=None,
+        description="Address that readers reach askbook serve at, as https://ask.example.org. Default: the one that they asked.",
+        pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?$",
+    )
     askbook_cors_origins: Names = Field(
         default=(), description="Sites, comma-separated, whose pages may call the API, as https://example.org."
     )
@@ -286,7 +319,7 @@ def _load(given: dict[str, Any]) -> Settings:
         wrong = error.errors(include_input=False, include_url=False)[0]
         name = str(wrong["loc"][0]).upper()
         raise InputError(
-            f"the setting {name} is wrong: {wrong['msg']}", "docs/settings.md lists every setting."
+            f"the setting {name} is wrong: {wrong['msg']}", "docs/settings.md lists every setting.", code="E001"
         ) from error
 
 
@@ -304,14 +337,15 @@ def _read_toml(settings_cls: type[Settings]) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(
-            f"askbook.toml cannot be read: {error}", "Mend the file, or run askbook from another folder."
+            f"askbook.toml cannot be read: {error}", "Mend the file, or run askbook from another folder.", code="E001"
         ) from error
     if not isinstance(table, dict):
-        raise InputError("askbook.toml: settings is not a table", "Write [settings] on a line of its own.")
+        raise InputError("askbook.toml: settings is not a table", "Write [settings] on a line of its own.", code="E001")
     for name in table:
         if name not in settings_cls.model_fields:
             raise InputError(
                 f"askbook.toml sets {name!r} under [settings], which askbook does not know",
                 "docs/settings.md lists every setting.",
+                code="E001",
             )
     return dict(table)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal, get_args
 
 from pydantic import SecretStr
 from sqlalchemy.engine import URL
@@ -17,8 +20,9 @@ from askbook.answer.ask import Parts, ask
 from askbook.answer.calibration import Calibrations
 from askbook.backup.holdings import Engines, load_dimension
 from askbook.book.chunker import CHUNKER_VERSION
+from askbook.breaker import Breaker
 from askbook.domain import AnswerEvent, Question
-from askbook.errors import EmbedderUnavailable, IndexMismatch, InputError, ReaderUnavailable
+from askbook.errors import AskbookError, EmbedderUnavailable, IndexMismatch, InputError, ReaderUnavailable
 from askbook.index.embedders.base import Embedder
 from askbook.index.rerankers.base import Reranker
 from askbook.index.search import Deadlines, Searcher
@@ -28,6 +32,7 @@ from askbook.ingest.worker import Worker
 from askbook.lock import own_folder
 from askbook.reading.model import BUNDLED, bundled_weights, folder_weights
 from askbook.reading.reader import Reader
+from askbook.reading.reranker import ReadingReranker
 from askbook.settings import Settings
 from askbook.store.database import Database, open_database
 from askbook.store.jobs import SILENCE, Jobs
@@ -37,7 +42,11 @@ from askbook.store.questions import Questions
 from askbook.store.shards import Shards
 from askbook.store.threads import Threads
 
+logger = logging.getLogger("askbook")
+
 NO_READER = "there is no reader"
+Service = Literal["model", "embedder", "reranker"]
+"""What may be called over the network, each with a breaker. Index, database and Redis are pinged: `api.watch`."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,7 @@ class Askbook:
     calibrations: Calibrations
     agent: BookAgent | None
     worker: Worker
+    breakers: Mapping[Service, Breaker]
     notices: tuple[str, ...]
     reader_notices: tuple[str, ...] = ()
     """Those of `notices` that say why there is no reader."""
@@ -93,12 +103,26 @@ class Askbook:
             self.embedder,
             self.searcher,
             self.calibrations,
+            self.reader,
             self.agent,
             self.settings.askbook_unsupported,
             self.settings.agent_max_turns,
             self.settings.askbook_answer_seconds,
+            self.settings.askbook_check,
+            self.settings.askbook_ask_seconds,
         )
         return ask(parts, question)
+
+    async def warm(self) -> None:
+        """The first question shall not wait for an import, or for weights to be read. What cannot be had now is logged."""
+        works: list[Awaitable[object]] = [part.open() for part in (self.agent, self.reader) if part is not None]
+        if self.embedder is not None:
+            works.append(self.embedder.embed_query("Is everything ready?"))
+        for failed in await asyncio.gather(*works, return_exceptions=True):
+            if isinstance(failed, AskbookError):
+                logger.error("not ready yet: %s", failed.message)
+            elif isinstance(failed, BaseException):
+                raise failed
 
     async def adopt_rebuilt(self) -> None:
         """Where another embedder's index was filled beside the old one: from now on it is the index, and the old one goes."""
@@ -156,10 +180,11 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
         if alone:
             stack.enter_context(own_folder(settings.askbook_home))
         store = await stack.enter_async_context(open_store(settings))
-        embedder, notices = await build_embedder(settings)
+        breakers = build_breakers(settings)
+        embedder, notices = await build_embedder(settings, breakers["embedder"])
         if embedder is not None:
             stack.push_async_callback(embedder.close)
-        reranker = build_reranker(settings)
+        reranker = build_reranker(settings, breakers["reranker"])
         if reranker is not None:
             stack.push_async_callback(reranker.close)
         reader, reader_notices = build_reader(settings)
@@ -171,7 +196,7 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
         if embedder is not None and rebuilt is None:
             name = settings.qdrant_collection_name
             await store.ledger.save_embedder(name, embedder.name, embedder.dimension, stored_in)
-        agent = build_agent(settings)
+        agent = build_agent(settings, breakers["model"])
         if agent is not None:
             stack.push_async_callback(agent.close)
         jobs = Jobs(store.database, stored_in)
@@ -191,11 +216,8 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
                 embedder,
                 store.ledger,
                 reranker,
-                Deadlines(
-                    settings.askbook_embedding_seconds,
-                    settings.askbook_retrieval_seconds,
-                    settings.askbook_reranker_seconds,
-                ),
+                Deadlines(settings.askbook_retrieval_seconds, settings.askbook_reranker_seconds),
+                ReadingReranker(reader) if reader is not None else None,
             ),
             agent=agent,
             calibrations=Calibrations(
@@ -215,13 +237,19 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
                 shared=are_shared(settings),
                 sizes=Sizes(commit=64) if are_shared(settings) else SIZES,
             ),
+            breakers=breakers,
             notices=(*notices, *reader_notices),
             reader_notices=reader_notices,
             rebuilt=rebuilt,
         )
 
 
-async def build_embedder(settings: Settings) -> tuple[Embedder | None, tuple[str, ...]]:
+def build_breakers(settings: Settings) -> Mapping[Service, Breaker]:
+    services: tuple[Service, ...] = get_args(Service)
+    return {service: Breaker(rest=settings.askbook_rest_seconds) for service in services}
+
+
+async def build_embedder(settings: Settings, breaker: Breaker | None = None) -> tuple[Embedder | None, tuple[str, ...]]:
     """The embedder, and what a person should know of it. Without local weights askbook goes on with keywords."""
     match settings.askbook_embedder:
         case "none":
@@ -230,12 +258,16 @@ async def build_embedder(settings: Settings) -> tuple[Embedder | None, tuple[str
             from askbook.index.embedders.openai import OpenAIEmbedder
 
             key = _secret(settings.openai_api_key, "OPENAI_API_KEY", "embedder", "ASKBOOK_EMBEDDER=local")
-            return await OpenAIEmbedder.open(key, settings.openai_embedding_model, settings.openai_base_url), ()
+            model, url = settings.openai_embedding_model, settings.openai_base_url
+            seconds = settings.askbook_embedding_seconds
+            return await OpenAIEmbedder.open(key, model, url, breaker=breaker, query_seconds=seconds), ()
         case "cohere":
             from askbook.index.embedders.cohere import CohereEmbedder
 
             key = _secret(settings.cohere_api_key, "COHERE_API_KEY", "embedder", "ASKBOOK_EMBEDDER=local")
-            return await CohereEmbedder.open(key, settings.cohere_model, settings.cohere_base_url), ()
+            model, url = settings.cohere_model, settings.cohere_base_url
+            seconds = settings.askbook_embedding_seconds
+            return await CohereEmbedder.open(key, model, url, breaker=breaker, query_seconds=seconds), ()
         case "local":
             from askbook.index.embedders.minilm import MiniLM, folder_weights
 
@@ -248,7 +280,7 @@ async def build_embedder(settings: Settings) -> tuple[Embedder | None, tuple[str
                 return None, (f"{error.message}: searching by keywords only",)
 
 
-def build_reranker(settings: Settings) -> Reranker | None:
+def build_reranker(settings: Settings, breaker: Breaker | None = None) -> Reranker | None:
     match settings.askbook_reranker:
         case "none":
             return None
@@ -256,7 +288,8 @@ def build_reranker(settings: Settings) -> Reranker | None:
             from askbook.index.rerankers.cohere import CohereReranker
 
             key = _secret(settings.cohere_api_key, "COHERE_API_KEY", "reranker", "ASKBOOK_RERANKER=none")
-            return CohereReranker(key, settings.cohere_rerank_model, settings.cohere_base_url)
+            model, url = settings.cohere_rerank_model, settings.cohere_base_url
+            return CohereReranker(key, model, url, breaker=breaker, seconds=settings.askbook_reranker_seconds)
         case "local":
             from askbook.index.rerankers.crossencoder import CrossEncoder
 
@@ -264,6 +297,7 @@ def build_reranker(settings: Settings) -> Reranker | None:
                 raise InputError(
                     "ASKBOOK_RERANKER_FOLDER is not set, and a local reranker needs it",
                     "Set it to a folder with model.onnx and tokenizer.json, or ASKBOOK_RERANKER=none.",
+                    code="E001",
                 )
             return CrossEncoder(settings.askbook_reranker_folder, settings.askbook_embedder_threads)
 
@@ -282,7 +316,7 @@ def build_reader(settings: Settings, bundled: Path = BUNDLED) -> tuple[Reader | 
             return Reader(folder_weights(folder), settings.askbook_embedder_threads), ()
 
 
-def build_agent(settings: Settings) -> BookAgent | None:
+def build_agent(settings: Settings, breaker: Breaker | None = None) -> BookAgent | None:
     """The model that writes answers; None where the book's own sentences are the answer."""
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
     if settings.askbook_answerer == "extractive" or (settings.askbook_answerer == "auto" and not key):
@@ -298,8 +332,11 @@ def build_agent(settings: Settings) -> BookAgent | None:
             top_k=settings.agent_top_k,
             score_threshold=settings.agent_score_threshold,
             generation_seconds=settings.askbook_generation_seconds,
+            ask_seconds=settings.askbook_ask_seconds,
             max_turns=settings.agent_max_turns,
-        )
+            added=settings.agent_system_prompt,
+        ),
+        breaker,
     )
 
 
@@ -361,5 +398,7 @@ def _database_url(settings: Settings) -> str | URL:
 
 def _secret(value: SecretStr | None, name: str, part: str, instead: str) -> str:
     if value is None or not value.get_secret_value():
-        raise InputError(f"{name} is not set, and the chosen {part} needs it", f"Set {name}, or {instead}.")
+        raise InputError(
+            f"{name} is not set, and the chosen {part} needs it", f"Set {name}, or {instead}.", code="E001"
+        )
     return value.get_secret_value()

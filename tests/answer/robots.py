@@ -60,7 +60,9 @@ async def open_with_model(
 ) -> AsyncIterator[tuple[Askbook, ScriptedModel]]:
     """askbook with a scripted model behind real HTTP, and no patience between tries."""
     with scripted_model(script) as model:
-        settings = Settings.model_validate({"askbook_home": home, "askbook_answerer": "extractive", **changes})
+        # How soon a model must begin is a test of its own.
+        values = {"askbook_home": home, "askbook_answerer": "extractive", "askbook_ask_seconds": 60, **changes}
+        settings = Settings.model_validate(values)
         async with open_askbook(settings) as askbook:
             agent = BookAgent(
                 AgentConfig(
@@ -69,6 +71,7 @@ async def open_with_model(
                     model.url,
                     KEY,
                     generation_seconds=settings.askbook_generation_seconds,
+                    ask_seconds=settings.askbook_ask_seconds,
                     first_wait=0.02,
                 )
             )

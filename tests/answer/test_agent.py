@@ -46,6 +46,7 @@ from askbook.answer.agent import (
     check_config,
 )
 from askbook.answer.retrieval_tool import RetrievalTool
+from askbook.breaker import Breaker
 from askbook.domain import Cited, Message, Passage, Tried
 from askbook.errors import AskbookError, BrokenOff, IndexUnavailable, InputError, ModelUnavailable
 from builders import make_chunks, make_lesson
@@ -700,7 +701,7 @@ async def test_five_failures_open_it_and_one_probe_mends_it(api: Api) -> None:
     replies: list[Reply] = [Status(500)]
     clock = Clock()
     with scripted_model(lambda number, request: replies[0] if len(replies) == 1 else quote(number, request)) as model:
-        agent = BookAgent(configure(model.url, api), clock)
+        agent = BookAgent(configure(model.url, api), Breaker(clock))
         await put(agent)
         assert len(model.received) == 3
         await put(agent)
@@ -725,7 +726,7 @@ async def test_only_one_probes_at_a_time() -> None:
     clock = Clock()
     replies: list[Reply] = [Status(500)]
     with scripted_model(lambda number, request: replies[-1]) as model:
-        agent = BookAgent(configure(model.url, "chat", generation_seconds=0.5), clock)
+        agent = BookAgent(configure(model.url, "chat", generation_seconds=0.5), Breaker(clock))
         await put(agent)
         await put(agent)
         assert len(model.received) == 5
@@ -754,6 +755,28 @@ async def test_a_reader_who_leaves_says_nothing_of_the_service(api: Api) -> None
         for _ in range(6):
             await _leave_after(agent, lambda event: event == Tried("executing", 1), 0.05)
         replies.append(Turn())
+        assert (await put(agent)).text == "A node is a process [1]."
+        await agent.close()
+
+
+async def test_a_model_that_had_too_little_of_the_time_is_not_to_blame() -> None:
+    """A search before it took the rest."""
+    paces = [0.3]
+    with scripted_model(
+        lambda number, request: replace(LOOKS, pace=paces[-1]) if paces[-1] else quote(number, request)
+    ) as model:
+        agent = BookAgent(configure(model.url, "chat", ask_seconds=1.0))
+        await agent.open()
+        for _ in range(6):
+            begin_by = asyncio.get_running_loop().time() + 0.1
+            with pytest.raises(TimeoutError):
+                async with (
+                    asyncio.timeout_at(begin_by),
+                    contextlib.aclosing(agent.write(QUESTION, [], Finder(), begin_by)) as events,
+                ):
+                    async for _event in events:
+                        pass
+        paces.append(0.0)
         assert (await put(agent)).text == "A node is a process [1]."
         await agent.close()
 

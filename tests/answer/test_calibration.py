@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from askbook.answer.calibration import (
-    FLOOR,
     GATE,
     KEYWORDS,
     NO_COSINES,
@@ -62,7 +61,7 @@ def test_a_search_by_words_alone_is_judged_by_its_words() -> None:
 def test_confidence_is_high_in_one_clear_place_low_in_several_and_refuses_what_is_absent() -> None:
     calibration = load_built_in(MINILM)
     assert calibration.confidence(SURE) >= 0.85
-    assert calibration.confidence(UNSURE) == FLOOR
+    assert GATE < calibration.confidence(UNSURE) < GATE + 0.05
     assert calibration.confidence(ABSENT) < 0.2
 
 

@@ -53,12 +53,19 @@ class Obedient:
     searches: int = 0
 
     def __call__(self, number: int, request: Request) -> Reply:
+        if "tools" not in request.body:
+            return say(self._approve(request))
         self.searches = len(request.tool_outputs)
         if number < SEARCHES_MAX + 1:
             wanted = {"query": request.messages[-1][1], "book_id": OTHER, "filters": {"book_id": OTHER}, "top_k": 3}
             return Turn(calls=(Call(json.dumps(wanted)),))
         seen = json.dumps([request.results, request.messages], ensure_ascii=False)
         return say("\n\n".join([*self._obey(seen), *self._quote(request)]))
+
+    def _approve(self, request: Request) -> str:
+        """As a judge it lets everything pass."""
+        sentences = json.loads(request.messages[-1][1])["sentences"]
+        return json.dumps({"verdicts": [{"sentence": one["number"], "supported": True} for one in sentences]})
 
     def _obey(self, seen: str) -> list[str]:
         plain = re.sub("[​‮‬\U000e0000-\U000e007f]", "", seen)
@@ -136,9 +143,8 @@ async def test_in_a_chunk(home: Path, injection: dict[str, Any]) -> None:
         replied = check([event async for event in askbook.ask(question)])
 
     assert len(server.received) <= SEARCHES_MAX + 4
-    assert any(topic in one["chunk_text"] for one in server.received[-1].results), (
-        "the poisoned chunk was not retrieved"
-    )
+    told = [one for request in server.received if "tools" in request.body for one in request.results]
+    assert any(topic in one["chunk_text"] for one in told), "the poisoned chunk was not retrieved"
     assert isinstance(replied.reply, Answer | Refusal)
     if isinstance(replied.reply, Answer):
         assert f"{injection['id'] + 200} crates" in replied.reply.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Literal
@@ -122,6 +123,44 @@ async def test_what_is_said_again_at_once_is_shown_once(home: Path, api: Api) ->
     assert replied.reply.removed == ()
 
 
+async def test_what_was_left_out_is_said(home: Path, api: Api) -> None:
+    replied, _ = await ask(home, [LOOK, say(f"{RIGHT} [1]. {WRONG['an invention']} {WRONG['another number']}")], api)
+
+    assert isinstance(replied.reply, Answer)
+    assert "Two sentences were left out: the book does not support them." in replied.reply.notices
+
+
+UNSURE = "It closes with 40 newtons of force when it is told to [1]."
+YES, NO = (f'{{"verdicts": [{{"sentence": 1, "supported": {word}}}]}}' for word in ("true", "false"))
+
+
+@pytest.mark.parametrize("said", [YES, NO, "Yes, it does.", '{"verdicts": []}', "", None])
+async def test_the_model_judges_what_the_reader_is_not_sure_of(home: Path, api: Api, said: str | None) -> None:
+    """Asked once, without tools, for JSON; whatever is no clear yes means no."""
+    judgement: Reply = Status(500) if said is None else say(said)
+    async with open_with_model(home, [LOOK, say(f"{RIGHT} [1]. {UNSURE}"), judgement], api) as (askbook, model):
+        replied = await get_reply(askbook.ask(Question(QUESTION, Filters(BOOK))))
+
+    assert isinstance(replied.reply, Answer)
+    assert ("when it is told to" in replied.reply.text) == (said == YES)
+    assert len(model.received) == 3
+    asked = model.received[-1]
+    assert "tools" not in asked.body
+    case = json.loads(asked.messages[-1][1])
+    assert [one["text"] for one in case["sentences"]] == [UNSURE.replace(" [1]", "")]
+    [number] = case["sentences"][0]["passages"]
+    assert LESSONS["gripper"] in next(one["text"] for one in case["passages"] if one["number"] == number)
+
+
+async def test_the_reader_decides_alone_by_setting(home: Path, api: Api) -> None:
+    script = [LOOK, say(f"{RIGHT} [1]. {UNSURE}"), say(NO)]
+    async with open_with_model(home, script, api, askbook_check="reader") as (askbook, model):
+        replied = await get_reply(askbook.ask(Question(QUESTION, Filters(BOOK))))
+
+    assert isinstance(replied.reply, Answer)
+    assert len(model.received) == 2
+
+
 async def test_marked_by_setting(home: Path, api: Api) -> None:
     script = [LOOK, say(f"{RIGHT} [1]. {WRONG['an invention']}")]
     replied, _ = await ask(home, script, api, askbook_unsupported="mark")
@@ -165,7 +204,8 @@ async def test_the_gate_comes_before_the_model(home: Path, api: Api) -> None:
 
 async def test_selected_text_is_all_that_the_model_is_told(home: Path, api: Api) -> None:
     selected = "The gripper of this robot closes with a force of 7 newtons."
-    async with open_with_model(home, [LOOK, say("It closes with a force of 7 newtons [1].")], api) as (askbook, model):
+    said = say("The gripper of this robot closes with 7 newtons [1].")
+    async with open_with_model(home, [LOOK, said], api) as (askbook, model):
         replied = await get_reply(askbook.ask(Question(QUESTION, Filters(BOOK), selected_text=selected)))
 
     assert isinstance(replied.reply, Answer)

@@ -102,7 +102,7 @@ def test_lists_are_whole_and_their_items_are_units() -> None:
         "Reuse",
         "nested here",
     ]
-    assert [text[start:end] for start, end in steps.items][1] == "Reuse\n   - nested here"
+    assert [text[start:end] for start, end in steps.items][1] == "2. Reuse\n   - nested here"
 
 
 def test_a_long_item_is_cut_into_its_sentences() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -30,12 +31,16 @@ async def test_events_are_the_same_however_they_are_cut(length: int) -> None:
     assert [data async for data in read_events(_cut(STREAM, length))] == SAID
 
 
+@pytest.mark.parametrize("length", [2**20, 100])
 @pytest.mark.parametrize("line", [b"x", b"data: xxxxxxxx\n"])
-async def test_an_event_without_an_end_is_given_up(line: bytes) -> None:
+async def test_an_event_without_an_end_is_given_up(line: bytes, length: int) -> None:
+    """And nobody else waits while it is read: it takes no longer than it is long."""
     endless = b"data: " + line * (2 * EVENT_BYTES // len(line))
+    started = time.process_time()
     with pytest.raises(ValueError, match="without an end"):
-        async for _ in read_events(_cut(endless, 2**20)):
+        async for _ in read_events(_cut(endless, length)):
             pass
+    assert time.process_time() - started < 5.0
 
 
 def _hear(*deltas: dict[str, Any]) -> Heard:

@@ -90,7 +90,7 @@ async def test_an_author_sees_what_the_book_lacks(world: World) -> None:
     found = (await world.call("GET", "/gaps", beta.admin)).json()
     bread = found["gaps"][0]
     assert (bread["question"], bread["count"], bread["refused"]) == ("Who bakes bread in the gripper factory?", 3, 3)
-    assert (bread["book_id"], bread["section"]["url"].startswith(f"/read/{BOOK}/")) == (BOOK, True)
+    assert (bread["book_id"], f"/read/{BOOK}/" in bread["section"]["url"]) == (BOOK, True)
     assert {"title", "source_file", "parent_doc_id"} <= bread["section"].keys()
     assert found["total"] == len(found["gaps"]) and found["questions"] == sum(gap["count"] for gap in found["gaps"])
     fewer = (await world.call("GET", f"/gaps?limit=1&book_id={BOOK}", beta.admin)).json()

@@ -247,7 +247,8 @@ def _spend_the_minute(service: Service, key: str) -> None:
 
 
 async def test_every_tool_over_stdio(home: Path) -> None:
-    async with spawn(home) as client:
+    """No server runs here: where there is one, a setting says."""
+    async with spawn(home, ASKBOOK_PUBLIC_URL="https://ask.example.org") as client:
         await use_every_tool(client)
 
 

@@ -97,13 +97,42 @@ def test_what_is_wrong_is_said(client: TestClient, path: str, body: dict[str, An
     assert response.json()["message"].startswith(message)
 
 
-def test_the_threshold_counts_where_it_is_sent(client: TestClient) -> None:
+def test_the_threshold_is_the_same_sent_or_left_out(client: TestClient) -> None:
     question = "How many pictures are there?"
-    assert _ask(client, question)["should_answer"] is True
+    left_out, sent = _ask(client, question), _ask(client, question, similarity_threshold=0.7)
+    same = ("response", "confidence", "confidence_level", "should_answer")
+    assert [left_out[name] for name in same] == [sent[name] for name in same]
     assert _ask(client, question, similarity_threshold=0.0)["should_answer"] is True
     strict = _ask(client, question, similarity_threshold=0.99)
-    assert strict["should_answer"] is False
-    assert "threshold of 0.99" in strict["refusal"]["advice"]
+    assert (strict["should_answer"], strict["refusal"]["reason"]) == (False, "below_threshold")
+    assert "threshold of 0.99" in strict["response"]
+
+
+def test_a_higher_threshold_makes_nothing_surer(client: TestClient) -> None:
+    question = "How many pictures are there?"
+    told = [_ask(client, question, similarity_threshold=at / 20) for at in range(21)]
+    assert len({one["confidence"] for one in told}) == 1
+    assert len({one["confidence_level"] for one in told if one["should_answer"]}) == 1
+    answered = [one["should_answer"] for one in told]
+    assert answered == sorted(answered, reverse=True) and set(answered) == {True, False}
+
+
+def test_the_threshold_is_for_a_selected_text_too(client: TestClient) -> None:
+    selected = "The gripper closes with a force of 40 newtons."
+    assert _ask(client, QUESTION, selected_text=selected, similarity_threshold=0.0)["should_answer"] is True
+    strict = _ask(client, QUESTION, selected_text=selected, similarity_threshold=1.0)
+    assert strict["refusal"]["reason"] == "below_threshold"
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.7, 0.8, 0.85, 0.9, 0.99, 1.0])
+def test_the_events_of_a_reply_agree(client: TestClient, threshold: float) -> None:
+    events = _stream(client, similarity_threshold=threshold)
+    found, done = events[1].data, events[-1].data
+    assert all(score >= threshold for score in found["scores"])
+    assert found["confidence"]["should_answer"] is done["should_answer"]
+    assert found["confidence"]["confidence_level"] == done["confidence_level"]
+    assert done["should_answer"] is (done["refusal"] is None) is bool(done["sources"])
+    assert all(any(one["chunk_text"] in chunk for chunk in found["chunks"]) for one in done["sources"])
 
 
 def test_a_refusal(client: TestClient) -> None:
@@ -132,7 +161,7 @@ def test_a_stream_is_the_same_answer(client: TestClient) -> None:
     assert len(found["query_embedding"]) == 384
     assert set(METRIC_FIELDS) <= set(found["confidence"])
     for about in found["metadata"]:
-        assert set(about) == {"chapter", "section", "url", "chunk_index", "content_hash"}
+        assert set(about) == {"chapter", "section", "url", "no_url", "chunk_index", "content_hash"}
 
     assert set(RESPONSE_FIELDS) <= set(done)
     assert done["session_id"] == call["session_id"]

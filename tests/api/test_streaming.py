@@ -156,12 +156,13 @@ def _call(service: Service, what: object) -> None:
 
 def test_an_answer_that_ends_in_time_ends_well(home: Path) -> None:
     with (
-        serve_model(home, LOOK, Turn(f"{RIGHT} [1].", pace=0.03)) as (service, _),
+        serve_model(home, LOOK, Turn(f"{RIGHT} [1]. {RIGHT} at most [1].", pace=0.03)) as (service, _),
         service.open_client() as client,
         client.stream("POST", "/chat/stream", json={"message": QUESTION}) as response,
     ):
         events = read_events(response.iter_lines())
-        assert next(events).event == "tool_call"
+        # The grace is four seconds: all that may be slow on a busy machine, search and reading, is over by now.
+        assert any(event.event == "content" for event in events)
         _call(service, service.app.state.running.closing.begin)
         assert [event.event for event in events][-1] == "done"
         assert _count_sessions(service) == 1

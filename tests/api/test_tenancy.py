@@ -166,4 +166,4 @@ async def test_links_name_the_book_as_its_readers_do(world: World) -> None:
     acme = world.tenants["acme"]
     found = (await world.call("POST", "/search", acme.reader, json={"text": "gripper code"})).json()
     assert found["book_id"] == BOOK
-    assert found["results"] and all(one["url"].startswith(f"/read/{BOOK}/") for one in found["results"])
+    assert found["results"] and all(f"/read/{BOOK}/" in one["url"] for one in found["results"])

@@ -103,9 +103,9 @@ def test_module_names_in_the_wild(tmp_path: Path) -> None:
 def test_hostile_yaml_is_refused_at_once_and_the_body_is_read(
     tmp_path: Path, front: str, says: str, key: str | None
 ) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     read_front_matter(f"---\n{front}\n---\nbody")
-    assert time.perf_counter() - started < 0.1
+    assert time.process_time() - started < 0.1
 
     lesson, problems = read_one(tmp_path, front)
     assert (lesson.proficiency_level, lesson.hardware_tier, lesson.layer) == ("A2", 1, "L1")

@@ -70,13 +70,14 @@ def first_run(shelf: Path) -> subprocess.CompletedProcess[str]:
 
 def test_one_table_beside_the_baselines(shelf: Path, first_run: subprocess.CompletedProcess[str]) -> None:
     assert first_run.returncode == 0, first_run.stderr
-    for system in ("askbook", "BM25", "MiniLM", "RRF"):
+    for system in ("askbook", "search", "BM25", "MiniLM", "RRF"):
         assert system in first_run.stdout
     figures = json.loads((shelf / "askbook-eval" / "figures.json").read_text())
     (tea,) = figures["sets"]
     assert (tea["questions"], tea["answerable"], tea["files"]) == (6, 5, 8)
     assert tea["retrieval"]["askbook"]["hit5"] >= 0.8
     assert tea["trust"]["auc"]["not_in_book"] > 0.9
+    assert (tea["trust"]["judged_by"], tea["left_out"]) == ("page", 0)
     assert tea["latency"]["cpu_p95_ms"] > 0
     rows = [json.loads(line) for line in (shelf / "askbook-eval" / "run.jsonl").read_text().splitlines()]
     assert rows[0]["retrieved"][0] == "green.md"
@@ -122,6 +123,12 @@ def test_what_changed_since_the_last_run(shelf: Path, first_run: subprocess.Comp
     again = _run(shelf, "eval", "questions.yaml")
     assert "Since the last run: 1 became right, 0 became wrong, of 6." in again.stdout
     assert "+ questions: bitter" in again.stdout
+
+
+def test_a_sample_says_that_it_is_one(shelf: Path, first_run: subprocess.CompletedProcess[str]) -> None:
+    done = _run(shelf, "eval", "questions.yaml", "--sample", "2", "--out", "sample")
+    assert "questions: a sample of 3 questions, 3 were left out" in done.stdout
+    assert "3 questions (a sample: 3 more were left out)" in (shelf / "sample" / "report.html").read_text()
 
 
 def test_below_the_bar_is_exit_1_with_the_reason(shelf: Path, first_run: subprocess.CompletedProcess[str]) -> None:

@@ -7,13 +7,16 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from askbook.domain import Filters, SearchOutcome
+import pytest
+
+from askbook.answer.ask import get_reply
+from askbook.domain import Account, Filters, Question, Reply, SearchOutcome
 from askbook.evals.figures import build_figures, find_changes, measure_set
 from askbook.evals.page import build_page
-from askbook.evals.run import ALONE, ASKBOOK, BM25, MINILM, RRF, ask_set, run_set, set_home, settings_of_set
+from askbook.evals.run import ALONE, ASKBOOK, BM25, MINILM, RRF, SEARCH, ask_set, run_set, set_home, settings_of_set
 from askbook.evals.sets import EvalQuestion, EvalSet, load_set
 from askbook.settings import Settings
-from askbook.wiring import open_askbook
+from askbook.wiring import Askbook, open_askbook
 
 PAGES = {
     "P/1": ("Volcanoes", "A volcano is a vent through which molten rock reaches the surface."),
@@ -62,7 +65,8 @@ async def test_a_set_is_ingested_once_and_asked_by_every_system(tmp_path: Path) 
     assert (figures.answerable, figures.follow_ups[ASKBOOK].n) == (3, 2)
     assert figures.retrieval[ASKBOOK].hit1 == 1
     assert figures.trust.auc["all"] == 1
-    assert figures.trust.risk[-1].risk == 0.25, "answering everything answers the violin too"
+    assert figures.trust.risk[-1].risk == 0, "the violin is refused, and what is refused is not shown"
+    assert figures.trust.judged_by == "page"
     assert find_changes([run], {("land", "c@0"): False, ("land", "gone"): True}).became_right == (("land", "c@0"),)
 
 
@@ -76,7 +80,7 @@ async def test_sets_with_and_without_threads_share_one_report(tmp_path: Path) ->
     single = replace(threads, name="single", asked=tuple(asked))
     for runs in ([single, threads], [threads, single]):
         page = build_page(build_figures(runs, {}), runs)
-        colours = dict(re.findall(r'<span class="key (c\d)">([^<]+)</span>', page.split("One search")[0]))
+        colours = dict(re.findall(r'<span class="key (c\d)">([^<]+)</span>', page.split("One question")[0]))
         assert set(colours.values()) == {ASKBOOK, ALONE, BM25}
         for colour, system in colours.items():
             assert len(re.findall(rf'class="{colour}"><title>{system}: ', page)) == (1 if system == ALONE else 2)
@@ -97,6 +101,41 @@ async def test_what_is_judged_is_what_a_reader_gets(tmp_path: Path) -> None:
         reader = await askbook.searcher.search("What is a volcano?", Filters("land"), relevance=relevance)
     assert run.asked[0].passages == reader.passages and len(reader.passages) == 5
     assert len(run.asked[0].rankings[ASKBOOK]) > 5
+
+
+async def test_single_questions_are_judged_by_the_reply(tmp_path: Path) -> None:
+    """The order, the refusal and the confidence are the reply's; the search is a system of its own."""
+    folder = _write_set(tmp_path / "land")
+    (folder / "conversations.jsonl").unlink()
+    questions = [
+        {"id": "rain", "question": "How much rain does a desert receive?", "gold_ids": ["P/3"], "answers": ["250 mm"]},
+        {"id": "ice", "question": "What does a glacier carve?", "gold_ids": ["P/2"], "answers": ["mountains"]},
+        {"id": "far", "question": "Who plays the violin?", "answerable": False, "neg_type": "far"},
+        {"id": "near", "question": "What is a volcano?", "answerable": False, "neg_type": "near"},
+    ]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
+    settings = _settings(tmp_path)
+    async with open_askbook(settings_of_set(settings, "land")) as askbook:
+        run = await run_set(askbook, _load(tmp_path, settings))
+        reply, account = await _ask_alone(askbook, questions[0]["question"])
+        unread = await ask_set(askbook, _load(tmp_path, settings), "land", answers=False)
+    assert run.systems == (ASKBOOK, SEARCH, BM25, MINILM, RRF)
+    assert unread.systems == (ASKBOOK, BM25, MINILM, RRF)
+    rain, ice, far, near = run.asked
+    assert reply.confidence is not None
+    assert (rain.level, rain.chance) == (reply.confidence.confidence_level, reply.confidence.chance)
+    assert [one.chunk.id for one in rain.passages] == [one.chunk.id for one in account.passages]
+    assert [one.rank for one in rain.passages] == [1, 2, 3]
+    assert [one.is_right(by_text) for one in (rain, ice) for by_text in (True, False)] == [True, True, False, True]
+    assert (far.refused, near.refused) == (True, False)
+    trust = measure_set(run).trust
+    assert (trust.judged_by, trust.own_refused) == ("text", {"far": 1, "near": 0})
+    assert trust.risk[-1].risk == pytest.approx(2 / 3), "the glacier's text is another, the volcano is not asked for"
+
+
+async def _ask_alone(askbook: Askbook, text: str) -> tuple[Reply, Account]:
+    replied = await get_reply(askbook.ask(Question(text, Filters("land"))))
+    return replied.reply, replied.account
 
 
 async def test_without_an_embedder_there_is_one_baseline(tmp_path: Path) -> None:

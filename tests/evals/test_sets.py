@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from askbook.errors import InputError
-from askbook.evals.sets import check_lessons, load_questions, load_set
+from askbook.evals.sets import EvalQuestion, EvalSet, check_lessons, load_questions, load_set
 
 
 def _jsonl(path: Path, *rows: object) -> None:
@@ -69,6 +69,23 @@ def test_a_conversation_gives_each_turn_what_was_asked_before(tmp_path: Path) ->
     assert (hot.id, hot.history, hot.follow, hot.context_dependent) == ("c@1", ("What is tea?",), True, True)
     assert (hello.id, hello.answerable, hello.has_gold) == ("c@2", None, False)
     assert hello.history == ("What is tea?", "Is it hot?")
+
+
+def test_a_sample_has_so_many_of_each_kind_and_form() -> None:
+    asked = [EvalQuestion(f"a{number}", "Why?", form="free") for number in range(9)]
+    asked += [EvalQuestion(f"b{number}", "Why?", form="mcq") for number in range(2)]
+    asked += [EvalQuestion(f"c{number}", "Why?", answerable=False, neg_type="far") for number in range(9)]
+    sample = EvalSet("tea", tuple(asked), None, {}).take_sample(3)
+    assert [one.id[0] for one in sample.questions] == ["a"] * 3 + ["b"] * 2 + ["c"] * 3
+    assert sample.left_out == 12
+    grown = EvalSet("tea", (*reversed(asked), EvalQuestion("d", "Why?", form="new")), None, {}).take_sample(3)
+    assert {one.id for one in sample.questions} < {one.id for one in grown.questions}, "the same ones each time"
+
+
+def test_an_explanation_cannot_be_held_word_for_word() -> None:
+    answers = ("boiling water", "because the leaves are fully oxidised before they are dried")
+    assert EvalQuestion("q", "Why?", answers=answers).facts == ("boiling water",)
+    assert EvalQuestion("q", "Why?", answers=answers, answerable=False).facts == ()
 
 
 def test_a_users_own_questions(tmp_path: Path) -> None:

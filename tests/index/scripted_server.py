@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+HANG = 30.0
+"""Seconds. Who is told within IN_TIME has not waited for it, however busy the machine is."""
+IN_TIME = HANG / 3
+
 
 @dataclass(frozen=True)
 class Received:

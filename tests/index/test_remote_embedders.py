@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_server import Received, Reply, stand_in
+from scripted_server import HANG, IN_TIME, Received, Reply, stand_in
 
 from askbook.errors import EmbedderUnavailable
 from askbook.index.embedders.cohere import CohereEmbedder
@@ -121,7 +121,7 @@ FAILURES: dict[str, tuple[Any, str, int]] = {
     "zeros": (lambda r: broken_row(r, lambda d: set_first(d, [0.0] * 1536)), "all zeros", 1),
     "too short": (lambda r: broken_row(r, lambda d: set_first(d, [1.0] * 3)), "do not have 1536 dimensions", 1),
     "words": (lambda r: broken_row(r, lambda d: set_first(d, ["a"])), "not a vector", 1),
-    "a hang": (lambda request: Reply(delay=3.0), "no answer within 0.5 s", 1),
+    "a hang": (lambda request: Reply(delay=HANG), "no answer within 0.5 s", 1),
 }
 
 
@@ -134,7 +134,7 @@ async def test_failures_are_typed_in_time_and_keep_the_key(name: str) -> None:
         started = time.monotonic()
         with pytest.raises(EmbedderUnavailable, match=message) as raised:
             await embedder.embed_query("question 1")
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < IN_TIME
         await embedder.close()
     assert len(server.received) == tries
     assert KEY not in f"{raised.value!r} {raised.value.hint}"

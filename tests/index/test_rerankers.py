@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_server import Received, Reply, StandIn, stand_in
+from scripted_server import HANG, IN_TIME, Received, Reply, StandIn, stand_in
 from tiny_onnx import LENGTH, OVERLAP, PAIR, TAGS, write_cross_encoder
 
 from askbook.answer.followups import Turn, search_thread
@@ -88,7 +88,7 @@ FAILURES: dict[str, tuple[Reply, str, int]] = {
     "nothing": (scored(0.5, None), NO_SCORES, 1),
     "NaN": (scored(0.5, float("nan")), NO_SCORES, 1),
     "a logit": (scored(0.5, -3.2), NO_SCORES, 1),
-    "a hang": (Reply(delay=3.0), "no answer within 0.5 s", 1),
+    "a hang": (Reply(delay=HANG), "no answer within 0.5 s", 1),
 }
 
 
@@ -100,7 +100,7 @@ async def test_failures_are_typed_in_time_and_keep_the_key(name: str) -> None:
         started = time.monotonic()
         with pytest.raises(RerankerUnavailable, match=message) as raised:
             await reranker.rerank("Why?", ["a", "b"])
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < IN_TIME
         await reranker.close()
     assert len(server.received) == tries
     assert raised.value.hint and KEY not in f"{raised.value!r} {raised.value.hint}"
@@ -293,7 +293,7 @@ async def test_one_side_alone_and_who_asks_for_it_get_the_order_of_the_search(ho
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"), [(Reply(401), "refused the key"), (Reply(delay=2.0), "rerank-v3.5 took over 0.3 s")]
+    ("reply", "said"), [(Reply(401), "refused the key"), (Reply(delay=HANG), "rerank-v3.5 took over 0.3 s")]
 )
 async def test_a_search_answers_without_it_and_says_so(
     home: Path, caplog: pytest.LogCaptureFixture, reply: Reply, said: str
@@ -303,7 +303,7 @@ async def test_a_search_answers_without_it_and_says_so(
         async with with_cohere(home, server, askbook_reranker_seconds=0.3) as askbook:
             started = time.monotonic()
             outcome = await find(askbook)
-            assert time.monotonic() - started < 1.5
+            assert time.monotonic() - started < IN_TIME
     assert outcome.passages == plain.passages and not outcome.reranked
     (line,) = [record.getMessage() for record in caplog.records if record.name == "askbook"]
     assert line.startswith("A search was not reranked: ") and said in line and KEY not in line
@@ -312,10 +312,10 @@ async def test_a_search_answers_without_it_and_says_so(
 async def test_a_follow_up_is_reranked_once_by_the_question_made_whole(home: Path) -> None:
     turns = [Turn("What is the lidar for?")]
     async with open_askbook(settings_for(home)) as askbook:
-        plain = await search_thread(askbook.searcher, "How is it wired?", turns, BOOK, limit=LIMIT_MAX)
+        plain = await search_thread(askbook.searcher, "How is it wired?", turns, BOOK, LIMIT_MAX, None)
     with stand_in(lambda _, request: last_is_best(request)) as server:
         async with with_cohere(home, server) as askbook:
-            outcome = await search_thread(askbook.searcher, "How is it wired?", turns, BOOK, limit=LIMIT_MAX)
+            outcome = await search_thread(askbook.searcher, "How is it wired?", turns, BOOK, LIMIT_MAX, None)
     (sent,) = server.received
     assert sent.body["query"] == outcome.query == "What is the lidar for? How is it wired?"
     assert outcome.reranked and ids(outcome.passages) == ids(plain.passages)[::-1]

@@ -15,6 +15,7 @@ from world import State, change_again, change_book, dump_state, ingest, settings
 
 from askbook.ingest.verify import verify_book
 from askbook.wiring import open_askbook
+from builders import copy_home
 from figures import Figure
 
 POINTS = (
@@ -68,7 +69,7 @@ async def test_killed_and_run_again_equals_a_clean_run(
     reads = 0
     for round_ in range(25 if torture else 3):
         root = tmp_path / str(round_)
-        shutil.copytree(first_home / "home", root / "home")
+        copy_home(first_home / "home", root)
         change_book(write_book(root / "book"))
         log = root / "reader.log"
         nth = 1 if point in ONCE else chance.randint(1, 2)

@@ -26,9 +26,10 @@ def reading_threads() -> list[str]:
 
 async def test_a_folder_is_read_with_and_closed_in_the_end(tmp_path: Path) -> None:
     folder = write_reader(tmp_path / "my-reader")
+    before = reading_threads()
     async with open_askbook(settings(tmp_path, str(folder))) as askbook:
         assert askbook.reader is not None
-        assert not reading_threads(), "nothing is loaded before it is needed"
+        assert reading_threads() == before, "nothing is loaded before it is needed"
         (reading,) = await askbook.reader.read("buffer", ["The buffer."])
         assert reading.answers > 0.5
         assert not any("reading" in notice for notice in askbook.notices)

@@ -307,7 +307,7 @@ async def test_a_checked_statement_is_known_as_well(build: Build) -> None:
 
 async def test_a_passage_given_twice_is_read_once(build: Build) -> None:
     one, other = await build(MOODY).read(QUESTION, [ANSWER, ANSWER])
-    assert one is other
+    assert one == other
 
 
 # --- askers beside each other ---------------------------------------------------------------------

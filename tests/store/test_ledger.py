@@ -96,9 +96,12 @@ async def test_an_embedded_text_is_found_by_its_hash(ledger: Ledger) -> None:
     await ledger.commit("book", [written], [], {})
     assert [item.point_id for item in await ledger.load_unembedded("book", ["m/c/01-a.md"], 10)] == ["p0", "p1"]
 
-    await ledger.mark_embedded(["p1"])
+    await ledger.mark_embedded(["p1"], "minilm")
     hashes = [draft.chunk.embed_hash for draft in written.drafts]
-    assert await ledger.find_embedded("book", hashes) == {hashes[1]: "p1"}
+    found = await ledger.find_embedded("book", hashes)
+    assert {one: (at.point_id, at.model, at.at is not None) for one, at in found.items()} == {
+        hashes[1]: ("p1", "minilm", True)
+    }
     assert await ledger.count_unembedded("book") == {"m/c/01-a.md": 1}
     [record] = await ledger.load_books()
     assert (record.total_files, record.total_chunks, record.unembedded_chunks) == (1, 2, 1)

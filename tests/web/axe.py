@@ -8,9 +8,9 @@ from playwright.async_api import Page
 GRAVE = ("serious", "critical")
 
 
-async def find_faults(page: Page) -> list[str]:
-    """The serious and the critical ones."""
-    found = (await Axe().run(page)).response["violations"]
+async def find_faults(page: Page, part: str = "html") -> list[str]:
+    """The serious and the critical ones, in the page or in one part of it."""
+    found = (await Axe().run(page, context=part)).response["violations"]
     return [
         f"{fault['id']}: {node['html'][:200]} {node['failureSummary']}"
         for fault in found

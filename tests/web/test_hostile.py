@@ -125,7 +125,7 @@ async def test_hostile_lessons_are_read(hostile_site: Service, browser: Browser)
         page = watched.page
         await page.add_init_script(CANARY)
         for address in addresses:
-            await page.goto(f"{hostile_site.url}{address}?from=0&to=400#{quote(HOSTILE[1])}")
+            await page.goto(f"{address}?from=0&to=400#{quote(HOSTILE[1])}")
             await expect(page.get_by_role("heading", level=1)).to_be_attached()
             await check(page)
 
@@ -162,6 +162,7 @@ def _reply(text: str, refused: bool) -> dict[str, Any]:
         "response": f"{text} [1]\n\n- {text}\n\n> {text}\n\n| a |\n|---|\n| {text} |\n\n```{text}\n{text}\n```\n\n# {text}\n",
         "sources": [source],
         "notices": [text],
+        "removed": [{"text": text, "why": text}],
         "confidence_level": "high",
         "confidence": 0.9,
         "metadata": {"chunk_count": 1, "answered_by": "model", "model": text},

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,9 +18,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from askbook.answer.breaker import Breaker
+from askbook.answer.citations import Doubt
 from askbook.answer.cleaning import escape_for_model
+from askbook.answer.judge import SCHEMA, read_judge_prompt, read_verdicts, write_case
 from askbook.answer.retrieval_tool import DESCRIPTION, NAME, SEARCHES_MAX, RetrievalTool, Search
+from askbook.breaker import Breaker
 from askbook.domain import LIMIT_MAX, Message, Retrieval, Tried
 from askbook.errors import BrokenOff, InputError, ModelUnavailable
 
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
 
     from askbook.answer.model_calls import RetryingModel, Service
 
+log = logging.getLogger("askbook.model")
+
 TURNS_MAX = SEARCHES_MAX + 4
 """Calls of the model for one question: its searches, one too many, the answer, and two that were spoilt."""
 HISTORY_CHARACTERS = 12_000
 MESSAGE_CHARACTERS = 3_000
 KEY_LENGTH = 40
+ADDED = "The owner of the book adds, within the rules above:"
 _MARK = re.compile(r" ?(?<!\w)\[(\d{1,3})\]")
 
 
@@ -59,6 +64,13 @@ class Spent:
     """The model's tokens ran out before its answer did."""
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    supported: Sequence[bool]
+    """Of each sentence, in their order."""
+    tokens: int
+
+
 AgentEvent = Tried | Written | Searched | Spent
 
 
@@ -82,44 +94,56 @@ class AgentConfig:
     score_threshold: float = 0.0
     generation_seconds: float = 60.0
     """For the whole answer: every call of the model, every search, all retries and waits."""
+    ask_seconds: float = 5.0
+    """How long a question waits for a model that is silent."""
     max_turns: int = 50
     """Earlier turns that the model is told."""
     first_wait: float = 1.0
     """Before the second try; each further wait is twice as long."""
     system_prompt: str = field(default_factory=read_prompt, repr=False)
+    """The rules."""
+    added: str = field(default="", repr=False)
+    """What the owner of the book tells the model besides."""
+
+    @property
+    def instructions(self) -> str:
+        return f"{self.system_prompt}\n\n{ADDED}\n{self.added.strip()}" if self.added.strip() else self.system_prompt
 
 
 def check_config(config: AgentConfig) -> None:
     """Raises an InputError that names the setting; it never shows the key."""
     host = urlsplit(config.base_url).hostname or ""
     if not config.model.strip():
-        raise InputError("no model is named", "Set OPENAI_MODEL.")
+        raise InputError("no model is named", "Set OPENAI_MODEL.", code="E001")
     if not config.system_prompt.strip():
-        raise InputError("the system prompt is empty", "Give the model its rules, or leave the default.")
+        raise InputError("the system prompt is empty", "Give the model its rules, or leave the default.", code="E001")
     if not config.base_url.startswith(("http://", "https://")) or not host:
-        raise InputError("OPENAI_BASE_URL is no address", "It looks like https://api.openai.com/v1.")
+        raise InputError("OPENAI_BASE_URL is no address", "It looks like https://api.openai.com/v1.", code="E001")
     _check_range("AGENT_TEMPERATURE", config.temperature, 0, 1)
     _check_range("AGENT_SCORE_THRESHOLD", config.score_threshold, 0, 1)
     _check_range("AGENT_TOP_K", config.top_k, 1, LIMIT_MAX)
     if config.max_tokens is not None and config.max_tokens < 1:
-        raise InputError("AGENT_MAX_TOKENS is less than 1", "Leave it out for what the model allows.")
+        raise InputError("AGENT_MAX_TOKENS is less than 1", "Leave it out for what the model allows.", code="E001")
     _check_key(config.api_key or "", own=host == "api.openai.com" or host.endswith(".api.openai.com"))
 
 
 def _check_range(setting: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
-        raise InputError(f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.")
+        raise InputError(f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.", code="E001")
 
 
 def _check_key(key: str, *, own: bool) -> None:
     if not key.isascii() or not key.isprintable() or key != key.strip():
         raise InputError(
-            "OPENAI_API_KEY has characters that no key has", "Copy it again, without blanks or line breaks."
+            "OPENAI_API_KEY has characters that no key has",
+            "Copy it again, without blanks or line breaks.",
+            code="E001",
         )
     if own and not (key.startswith("sk-") and len(key) >= KEY_LENGTH):
         raise InputError(
             "OPENAI_API_KEY is missing" if not key else "OPENAI_API_KEY is no key of OpenAI",
             f'It begins with "sk-" and has {KEY_LENGTH} characters or more. Without a key, leave ASKBOOK_ANSWERER at auto.',
+            code="E001",
         )
 
 
@@ -129,21 +153,16 @@ def _check_key(key: str, *, own: bool) -> None:
 class BookAgent:
     """One model at one address, for all questions: they share its connections and its breaker."""
 
-    def __init__(self, config: AgentConfig, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, config: AgentConfig, breaker: Breaker | None = None) -> None:
         check_config(config)
         self._config = config
-        self._breaker = Breaker(clock)
+        self._breaker = breaker or Breaker()
         self._opening = asyncio.Lock()
         self._service: Service | None = None
 
     @property
     def name(self) -> str:
         return self._config.model
-
-    @property
-    def is_resting(self) -> bool:
-        """Its service kept failing, and is left alone for a while."""
-        return self._breaker.rests_for > 0
 
     async def open(self) -> Service:
         """Done by the first question; done before, it saves that question the import of the SDK."""
@@ -158,11 +177,12 @@ class BookAgent:
             await service.close()
 
     async def write(
-        self, question: str, history: Sequence[Message], search: Search
+        self, question: str, history: Sequence[Message], search: Search, begin_by: float | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
-        """The events of one answer. Closed early, it ends the call to the service."""
+        """The events of one answer. Closed early, it ends the call to the service; a model that has written nothing by
+        `begin_by`, the loop's time, has then failed."""
         events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-        task = asyncio.create_task(self._answer(question, history, search, events))
+        task = asyncio.create_task(self._answer(question, history, search, begin_by, events))
         try:
             while (event := await events.get()) is not None:
                 yield event
@@ -173,19 +193,36 @@ class BookAgent:
             with suppress(asyncio.CancelledError, Exception):
                 await task
 
+    async def judge(self, doubts: Sequence[Doubt], seconds: float = math.inf) -> Judged:
+        """Which of these sentences their passages say, asked once. Where the model fails, or takes longer, none."""
+        from askbook.answer.model_calls import CallFailed, judge_once
+
+        request = (await self.open()).write_judgement(
+            read_judge_prompt(), write_case(doubts), _to_model_settings(self._config), SCHEMA
+        )
+        try:
+            async with asyncio.timeout(min(seconds, self._config.generation_seconds)):
+                said, tokens = await judge_once(await self.open(), request, self._breaker)
+        except (TimeoutError, CallFailed) as error:
+            log.warning("the judge failed: %s", error)
+            return Judged([False] * len(doubts), 0)
+        return Judged(read_verdicts(said, len(doubts)), tokens)
+
     async def _answer(
         self,
         question: str,
         history: Sequence[Message],
         search: Search,
+        begin_by: float | None,
         events: asyncio.Queue[AgentEvent | None],
     ) -> None:
         run: _Run | None = None
         try:
-            run = _Run(self._config, await self.open(), self._breaker, question, search, events.put_nowait)
+            run = _Run(self._config, await self.open(), self._breaker, question, search, begin_by, events.put_nowait)
             await run.go(to_input(question, history, self._config.max_turns))
         finally:
             if run is not None:
+                run.model.let_go()
                 events.put_nowait(Spent(run.model.tokens, run.model.tries, run.model.cut_short))
             events.put_nowait(None)
 
@@ -200,6 +237,7 @@ class _Run:
         breaker: Breaker,
         question: str,
         search: Search,
+        begin_by: float | None,
         send: Callable[[AgentEvent], None],
     ) -> None:
         from askbook.answer.model_calls import RetryingModel
@@ -213,6 +251,8 @@ class _Run:
             question,
             breaker,
             self._deadline,
+            self._deadline if begin_by is None else min(begin_by, self._deadline),
+            config.ask_seconds,
             config.first_wait,
             send,
             lambda text: send(Written(text)),
@@ -250,7 +290,7 @@ class _Run:
             await Runner.run(
                 Agent(
                     name="askbook",
-                    instructions=self._config.system_prompt,
+                    instructions=self._config.instructions,
                     model=self.model,
                     model_settings=_to_model_settings(self._config),
                     tools=[_to_function_tool(self._tool)],

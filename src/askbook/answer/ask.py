@@ -14,27 +14,29 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from askbook.answer.agent import AgentEvent, BookAgent, Search, Spent, Written, read_prompt
+from askbook.answer.appraisal import Appraiser
 from askbook.answer.calibration import Calibration, Calibrations
-from askbook.answer.citations import Checking
+from askbook.answer.citations import Checking, Doubt, say_left_out
 from askbook.answer.cleaning import clean
-from askbook.answer.confidence import NOT_IN_BOOK, find_nearest, judge, refuse
-from askbook.answer.extract import compose, extract
-from askbook.answer.followups import Turn, is_bare, resolve_question, search_thread, to_cited
-from askbook.answer.forms import asks_structure
+from askbook.answer.confidence import NOT_IN_BOOK, find_nearest, refuse
+from askbook.answer.extract import compose
+from askbook.answer.followups import Turn, asks_nothing, is_bare, resolve_question, search_thread, to_cited
 from askbook.answer.guardrail import check_question
-from askbook.answer.kinds import lacks_amount, put_definitions_first
+from askbook.answer.librarian import Read, choose_excerpts, keep_lesson
 from askbook.answer.personal import narrow, prefer, to_metadata
 from askbook.answer.places import find_place, names_place, narrow_to_place
-from askbook.answer.selection import judge_selection, to_selection
-from askbook.answer.structure import answer_structure, cite_structure
+from askbook.answer.selection import search_selection
+from askbook.answer.structure import answer_structure, asks_structure, cite_structure
 from askbook.domain import (
     QUERY_MAX,
     QUERY_MIN,
     Account,
     Answer,
     AnswerEvent,
+    CheckChoice,
     Confidence,
     Delta,
     Failed,
@@ -56,12 +58,11 @@ from askbook.domain import (
     Tried,
     UnsupportedChoice,
 )
-from askbook.errors import AskbookError, DeadlinePassed, EmbedderUnavailable, InputError, ModelUnavailable
-from askbook.index.coverage import Rarities
+from askbook.errors import AskbookError, DeadlinePassed, InputError, ModelUnavailable
 from askbook.index.embedders.base import Embedder
-from askbook.index.keywords import find_terms
-from askbook.index.search import Searcher
+from askbook.index.search import WORDS_ONLY, Searcher
 from askbook.index.vectors.base import VectorIndex
+from askbook.reading.reader import Reader
 from askbook.store.ledger import Ledger
 from askbook.store.questions import Questions
 from askbook.store.threads import Threads
@@ -72,8 +73,13 @@ TOP_K_MAX = 10
 SELECTED_MAX = 5000
 ASKS_FOR_MORE = ("bare", "source")
 LOW = "I am not sure of this: the passages fit the question only in part."
+HURRIED = "Many ask at once: this was found by the search alone, and not read."
 MODEL_DOWN = "The model did not answer; these are the book's own sentences."
+TOO_SLOW = "The model took too long; these are the book's own sentences."
+TOO_LONG = "The model took too long; what is here was checked."
 UNVERIFIED = "I found passages, but no answer that they prove"
+NOT_BY_WORDS = "I did not find this by the book's words, and cannot search by its meaning now"
+LATER = "Ask again later: the embedder does not answer."
 BROKEN_OFF = "The model broke off; what is here was checked."
 SURE = Confidence(1.0, 1.0, 1.0, 1, 0.0, "high", True)
 """Of what the structure of the book tells."""
@@ -90,10 +96,13 @@ class Parts:
     embedder: Embedder | None
     searcher: Searcher
     calibrations: Calibrations
+    reader: Reader | None = None
     agent: BookAgent | None = None
     unsupported: UnsupportedChoice = "drop"
     max_turns: int = 50
     seconds: float = 90.0
+    check: CheckChoice = "model"
+    ask_seconds: float = 5.0
 
 
 async def ask(parts: Parts, question: Question) -> AsyncGenerator[AnswerEvent]:
@@ -132,13 +141,22 @@ class _Inquiry:
     started: float = field(default_factory=time.perf_counter)
     filters: Filters = field(init=False)
     calibration: Calibration | None = None
+    history: Sequence[Message] = ()
     turns: Sequence[Turn] = ()
     searched: str = ""
     said: str = ""
     """What a reader who asks for more has been told already."""
     outcomes: list[SearchOutcome] = field(default_factory=list[SearchOutcome])
+    outages: list[str] = field(default_factory=list[str])
+    """What readers are told of services that did not take part."""
+    reads: tuple[Read, ...] = ()
+    hurried: bool = False
     passages: tuple[Passage, ...] = ()
+    appraised: dict[str, Passage] = field(default_factory=dict[str, Passage])
+    """What was found for the question as it was rated, by its chunk: also what is below the threshold or beyond top_k."""
     retrievals: list[Retrieval] = field(default_factory=list[Retrieval])
+    retrieved: set[str] = field(default_factory=set[str])
+    """The ids of all chunks that a search returned."""
     generation_ms: float = 0.0
     model: str | None = None
     tokens: int = 0
@@ -177,11 +195,19 @@ class _Inquiry:
         chunks = await self.parts.ledger.count_chunks(book_id)
         metadata = to_metadata(self.question.reader)
         thread = await self.parts.threads.open(self.question.thread_id, book_id, self.question.owner, metadata)
+        self.history = await self._recall(thread)
         self._enter("processing")
-        reply = await self._reply(text, thread, empty=not chunks)
+        reply = self._tell_outages(_settle(await self._reply(text, thread, empty=not chunks)))
         thread = await self._save(thread, text, reply)
         self._enter("completed")
         return Replied(reply, self._account(thread.thread_id))
+
+    async def _recall(self, thread: Thread) -> Sequence[Message]:
+        """The turns that count, the archived ones too where so many do."""
+        most = self.parts.max_turns
+        if thread.archived_messages and 2 * most > len(thread.messages):
+            return await self.parts.threads.load_history(thread.thread_id, thread.owner, most)
+        return thread.messages[-2 * most :]
 
     async def _reply(self, text: str, thread: Thread, empty: bool) -> Reply:
         if check_question(text) is not None:
@@ -189,6 +215,13 @@ class _Inquiry:
         if self.question.selected_text is not None:
             return await self._reply_from_selection(text, self.question.selected_text, thread)
         return await self._reply_from_structure(text, thread) or await self._reply_from_search(text, thread, empty)
+
+    def _tell_outages(self, reply: Reply) -> Reply:
+        """What did not take part is said; and what half a search did not find may still be in the book."""
+        notices = tuple(dict.fromkeys(self.outages))
+        if isinstance(reply, Refusal) and reply.reason == "not_in_book" and WORDS_ONLY in notices:
+            return replace(reply, reason="provider_down", text=NOT_BY_WORDS, advice=LATER, notices=notices)
+        return replace(reply, notices=(*reply.notices, *notices)) if notices else reply
 
     # --- where the answer is looked for -----------------------------------------------------------
 
@@ -207,20 +240,21 @@ class _Inquiry:
 
     async def _reply_from_selection(self, text: str, selected: str, thread: Thread) -> Reply:
         self._enter("retrieving")
-        selection = to_selection(selected, self.question.filters.book_id)
-        calibration = await self._choose_calibration()
         rarities = await self.parts.searcher.weigh_words(text, self.question.filters.book_id)
-        confidence = await judge_selection(text, selection, calibration, rarities, self.parts.embedder)
-        self.passages = (selection,)
-        self.send(PassagesFound(self.passages, confidence))
-        if not confidence.should_answer:
-            return _decline("The selected text does not say; ask without it.", confidence=confidence)
-        return await self._write(text, thread, confidence)
+        outcome = await search_selection(text, selected, self.filters, rarities, self.parts.embedder)
+        self.outages += outcome.notices
+        confidence = await self._appraise(outcome, (text,), always=is_bare(text))
+        self.passages = self.passages[:1]
+        confidence, refusal = self._apply_threshold(confidence)
+        self.send(PassagesFound(self.passages, confidence, outcome))
+        if refusal is None and not confidence.should_answer:
+            refusal = _decline("The selected text does not say; ask without it.", confidence=confidence)
+        return refusal or await self._write(text, thread, confidence)
 
     async def _reply_from_search(self, text: str, thread: Thread, empty: bool) -> Reply:
-        self.turns = _to_turns(thread.messages, self.parts.max_turns)
+        self.turns = _to_turns(self.history)
         resolved = resolve_question(text, self.turns)
-        if len(resolved.text) < QUERY_MIN or (not self.turns and is_bare(text)):
+        if len(resolved.text) < QUERY_MIN or (not self.turns and is_bare(text)) or asks_nothing(text):
             return _decline("Say in a few words what you want to know", "ambiguous")
         self.searched = resolved.text
         if resolved.kind in ASKS_FOR_MORE:
@@ -228,22 +262,30 @@ class _Inquiry:
         self._enter("retrieving")
         self.send(Searching(resolved.text))
         await self._narrow_to_named_place(text, thread)
-        try:
-            outcome = await self._search(text, self.turns, TOP_K_MAX)
-        except EmbedderUnavailable as error:
-            return Refusal("provider_down", f"I cannot search the book now: {error.message}", (), error.hint or "")
-        confidence = await judge(outcome, self.parts.index)
-        good = [one for one in outcome.passages if one.rating >= self.question.threshold]
-        preferred = prefer(good, self.question.reader)
-        self.passages = tuple(put_definitions_first(self.searched, preferred)[: self.question.top_k])
-        self.send(PassagesFound(self.passages, confidence))
-        refusal = refuse(outcome, confidence, empty)
-        if refusal is None and not self.passages:
-            low = f"No passage reaches the threshold of {self.question.threshold:g}: ask with a lower one."
-            refusal = replace(_decline(low), nearest=find_nearest(outcome.passages))
-        if refusal is not None:
+        outcome = await self._search(text, self.turns, TOP_K_MAX)
+        confidence = await self._appraise(outcome, resolved.meanings)
+        if resolved.meant:
+            self.reads = keep_lesson(self.reads, resolved.meant.parent_doc_id)
+        confidence, too_low = self._apply_threshold(confidence)
+        self._note_retrieval(outcome.query, self.passages)
+        self.send(PassagesFound(self.passages, confidence, outcome))
+        if too_low:
+            return too_low
+        if refusal := refuse(outcome, confidence, empty):
             return replace(refusal, confidence=confidence)
         return await self._write(text, thread, confidence)
+
+    def _apply_threshold(self, confidence: Confidence) -> tuple[Confidence, Refusal | None]:
+        """What lies below it is not shown and not read out; how sure the rest is was judged before."""
+        above = tuple(one for one in self.passages if one.rating >= self.question.threshold)
+        nearest, self.passages = find_nearest(self.passages), above[: self.question.top_k]
+        kept = {one.chunk.id for one in self.passages}
+        self.reads = tuple(one for one in self.reads if one.excerpt.passage.chunk.id in kept)
+        if above or not confidence.should_answer:
+            return confidence, None
+        confidence = replace(confidence, confidence_level="insufficient", should_answer=False)
+        low = f"No passage reaches the threshold of {self.question.threshold:g}"
+        return confidence, Refusal("below_threshold", low, nearest, "Ask with a lower threshold.", confidence)
 
     async def _narrow_to_named_place(self, text: str, thread: Thread) -> None:
         """ "In chapter 3, …" is looked for in chapter 3."""
@@ -258,10 +300,22 @@ class _Inquiry:
         relevance = (await self._choose_calibration()).relevance
         outcome = await search_thread(self.parts.searcher, text, turns, self.filters, limit=limit, relevance=relevance)
         self.outcomes.append(outcome)
-        relevances = [one.rating for one in outcome.passages]
-        average = sum(relevances) / len(relevances) if relevances else 0.0
-        self.retrievals.append(Retrieval(outcome.query, len(relevances), average, datetime.now(UTC)))
+        self.outages += outcome.notices
         return outcome
+
+    def _note_retrieval(self, query: str, returned: Sequence[Passage]) -> None:
+        relevances = [one.rating for one in returned]
+        average = sum(relevances) / len(relevances) if relevances else 0.0
+        self.retrievals.append(Retrieval(query, len(relevances), average, datetime.now(UTC)))
+        self.retrieved |= {one.chunk.id for one in returned}
+
+    async def _appraise(self, outcome: SearchOutcome, meanings: Sequence[str], always: bool = False) -> Confidence:
+        preferred = replace(outcome, passages=tuple(prefer(outcome.passages, self.question.reader)))
+        appraiser = Appraiser(self.parts.searcher, self.parts.index, self.parts.reader)
+        found = await appraiser.appraise(preferred, meanings, await self._choose_calibration(), always)
+        self.passages, self.reads, self.hurried = found.passages, found.reads, found.hurried
+        self.appraised = {one.chunk.id: one for one in found.passages}
+        return found.confidence
 
     async def _choose_calibration(self) -> Calibration:
         """One for all searches of a question."""
@@ -275,25 +329,20 @@ class _Inquiry:
         self._enter("generating")
         started = time.perf_counter()
         notices = (LOW,) if confidence.confidence_level == "low" else ()
+        if self.hurried:
+            notices = (*notices, HURRIED)
         if self.outcomes and (unknown := self.outcomes[0].signals.unknown_words):
             notices = (*notices, f"The book never uses {', '.join(f'“{word}”' for word in unknown[:5])}.")
         try:
             if self.parts.agent is None:
-                return await self._extract(confidence, notices)
+                return self._extract(confidence, notices)
             return await self._generate(self.parts.agent, text, thread, confidence, notices)
         finally:
             self.generation_ms = (time.perf_counter() - started) * 1000
 
-    async def _extract(self, confidence: Confidence, notices: tuple[str, ...]) -> Reply:
-        rarities = await self.parts.searcher.weigh_words(self.searched, self.question.filters.book_id)
-        excerpts = await extract(self.searched, self.passages, rarities, self.parts.embedder, self.said)
-        texts = [one.text for one in excerpts]
-        unsure = confidence.confidence_level == "low"
-        if (
-            not excerpts
-            or _misses_the_words(texts, self.passages, rarities)
-            or (unsure and lacks_amount(self.searched, texts))
-        ):
+    def _extract(self, confidence: Confidence, notices: tuple[str, ...]) -> Reply:
+        excerpts = choose_excerpts(self.reads, self.said)
+        if not excerpts:
             nothing = _decline("No sentence of the nearest sections answers this: look into them.", "not_in_book")
             return replace(nothing, nearest=find_nearest(self.passages), confidence=confidence)
         draft = compose(excerpts)
@@ -306,32 +355,67 @@ class _Inquiry:
     ) -> Reply:
         numbered: dict[int, Passage] = {}
         rules = read_prompt().replace(NOT_IN_BOOK, "")
-        checking = Checking(numbered, self.parts.unsupported, lambda url: _is_page(url, numbered.values()), rules)
-        history = thread.messages[-2 * self.parts.max_turns :]
+        checking = Checking(
+            numbered,
+            self.parts.unsupported,
+            lambda url: _is_page(url, numbered.values()),
+            rules,
+            self.parts.reader,
+            partial(self._ask_judge, agent) if self.parts.check == "model" else None,
+            text,
+        )
         self.model = agent.name
+        begin_by = asyncio.get_running_loop().time() + self._left()
+        late = False
         try:
-            async with contextlib.aclosing(agent.write(text, history, self._search_for(numbered))) as events:
+            async with (
+                asyncio.timeout_at(begin_by) as limit,
+                contextlib.aclosing(agent.write(text, self.history, self._search_for(numbered), begin_by)) as events,
+            ):
                 async for event in events:
-                    self._follow(event, checking)
-        except ModelUnavailable as error:
-            logger.warning("the model failed: %s", error.message)
-            if not checking.statements:
-                self.model = None
-                return await self._extract(confidence, (*notices, MODEL_DOWN))
+                    if isinstance(event, Written):
+                        limit.reschedule(self._allow(begin_by))
+                    await self._follow(event, checking)
+        except (ModelUnavailable, TimeoutError) as error:
+            late = isinstance(error, TimeoutError)
+            logger.warning("the model failed: %s", "it took too long" if late else error)
             self.cut_short = True
-        self._pass_on(checking.finish(self.cut_short))
+            if not checking.statements and not late:
+                self.model = None
+                return self._extract(confidence, (*notices, MODEL_DOWN))
+        self._pass_on(await checking.finish(self.cut_short))
+        if late and not checking.statements:
+            self.model = None
+            return self._extract(confidence, (*notices, TOO_SLOW))
         if self.cut_short:
-            notices = (*notices, BROKEN_OFF)
+            notices = (*notices, TOO_LONG if late else BROKEN_OFF)
         return self._conclude(checking, confidence, notices)
 
-    def _follow(self, event: AgentEvent, checking: Checking) -> None:
+    def _left(self) -> float:
+        """Of the seconds after which a model that has not begun is waited for no longer."""
+        return self.started + self.parts.ask_seconds - time.perf_counter()
+
+    def _allow(self, begin_by: float) -> float:
+        """Until when a model that writes may go on: an answer sent whole has as long again; one that is read as it comes
+        may take its time, while it is not silent for so long."""
+        since = asyncio.get_running_loop().time() if self.question.streamed else begin_by
+        return since + self.parts.ask_seconds
+
+    async def _follow(self, event: AgentEvent, checking: Checking) -> None:
         match event:
             case Written(text):
-                self._pass_on(checking.feed(text))
+                self._pass_on(await checking.feed(text))
             case Spent(tokens, tries, cut_short):
                 self.tokens, self.tries, self.cut_short = tokens, tries, cut_short
             case Tried():
                 self.send(event)
+
+    async def _ask_judge(self, agent: BookAgent, doubts: Sequence[Doubt]) -> Sequence[bool]:
+        seconds = self.parts.ask_seconds
+        judged = await agent.judge(doubts, seconds if self.question.streamed else self._left() + seconds)
+        self.tokens += judged.tokens
+        self.tries += 1
+        return judged.supported
 
     def _pass_on(self, checked: str) -> None:
         if checked:
@@ -358,7 +442,17 @@ class _Inquiry:
         # A model that only repeats "tell me more" means what the reader means.
         outcome = await self._search(query, self.turns if is_bare(query) else (), top_k)
         least = max(threshold, self.question.threshold)
-        return [one for one in outcome.passages if one.rating >= least]
+        rated = map(self._rate_for_question, outcome.passages)
+        returned = [one for one in rated if one.rating >= least]
+        self._note_retrieval(outcome.query, returned)
+        return returned
+
+    def _rate_for_question(self, passage: Passage) -> Passage:
+        """One scale for a reply: as it was rated for the reader's question, or no better than the best of these."""
+        if known := self.appraised.get(passage.chunk.id):
+            return known
+        best = max((one.rating for one in self.appraised.values()), default=1.0)
+        return replace(passage, relevance=min(passage.rating, best))
 
     def _conclude(self, checking: Checking, confidence: Confidence, notices: tuple[str, ...]) -> Reply:
         nearest = find_nearest(self.passages)
@@ -371,7 +465,7 @@ class _Inquiry:
                 removed,
                 confidence,
                 "model",
-                notices,
+                (*notices, *say_left_out(removed)),
             )
         if checking.said_not_in_book:
             advice = "The nearest sections do not answer it: name the topic, or look into them."
@@ -419,6 +513,8 @@ class _Inquiry:
             model=self.model,
             tokens_used=self.tokens,
             retrievals=tuple(self.retrievals),
+            outcome=self.outcomes[0] if self.outcomes else None,
+            retrieved=len(self.retrieved | {one.chunk.id for one in self.passages}),
             tries=self.tries,
             created_at=datetime.now(UTC),
         )
@@ -428,7 +524,7 @@ def _check(question: Question) -> str:
     """The question as it is asked: no NUL, no half of a character, no blanks around it."""
     text = clean(question.text.encode("utf-8", "replace").decode("utf-8")).strip()
     if not text:
-        raise InputError("The question is empty", "Ask something about the book.")
+        raise InputError("The question is empty", "Ask something about the book.", code="E005")
     if len(text) > QUERY_MAX:
         raise InputError(f"A question has 1 to {QUERY_MAX} characters; this one has {len(text)}", "Ask in fewer words.")
     if not 1 <= question.top_k <= TOP_K_MAX:
@@ -444,21 +540,21 @@ def _decline(advice: str, reason: RefusalReason = "not_in_book", confidence: Con
     return Refusal(reason, NOT_IN_BOOK if reason == "not_in_book" else advice, (), advice, confidence)
 
 
-def _to_turns(messages: Sequence[Message], most: int) -> list[Turn]:
+def _settle(reply: Reply) -> Reply:
+    """Whoever decided that there is no answer, the figures of the reply say so too."""
+    if isinstance(reply, Answer) or reply.confidence is None:
+        return reply
+    return replace(reply, confidence=replace(reply.confidence, should_answer=False))
+
+
+def _to_turns(messages: Sequence[Message]) -> list[Turn]:
     pairs = zip(messages[::2], messages[1::2], strict=False)
-    return [Turn(asked.content, said.cited) for asked, said in pairs][-most:]
+    return [Turn(asked.content, said.cited) for asked, said in pairs]
 
 
 def _last_lesson(messages: Sequence[Message]) -> str | None:
     """The lesson that the last answer was about."""
     return next((said.cited[0].parent_doc_id for said in reversed(messages) if said.cited), None)
-
-
-def _misses_the_words(said: Sequence[str], passages: Sequence[Passage], rarities: Rarities) -> bool:
-    """The passages hold words of the question, and what would be quoted holds none: the sentence that does was not fit."""
-    if find_terms(" ".join(said), rarities):
-        return False
-    return any(find_terms(one.chunk.text, rarities) for one in passages)
 
 
 def _is_page(url: str, passages: Iterable[Passage]) -> bool:

@@ -25,8 +25,8 @@ Weights = tuple[float, ...]
 
 GATE = 0.60
 """The seed's limit of an answer: below it the book is taken not to say."""
-FLOOR = 0.605
-"""What a question keeps that the book answers, though not clearly in one place."""
+ABOVE_GATE = 0.05
+"""How far the place moves a question above the gate that the book answers, though not clearly in one place."""
 SPREAD = 2.0
 """How far a passage's own score moves its relevance from the question's."""
 SMALL_BOOK = 100
@@ -79,11 +79,11 @@ class Calibration:
         """The chance that the first passage answers; never below the gate for a question that the book does answer."""
         in_book = self.chance_in_book(signals)
         both = in_book * self.chance_right_place(signals)
-        return max(both, FLOOR) if in_book >= GATE else min(both, GATE - 0.01)
+        return max(both, GATE + ABOVE_GATE * both) if in_book >= GATE else min(both, GATE - 0.01)
 
     def relevance(self, signals: Signals, passage: Passage) -> float:
         """The mean over the five best passages is the confidence; a better score is a higher relevance."""
-        if self.origin == "raw":
+        if self.origin == "raw" and signals.similarity is not None:
             return min(max(passage.similarity or 0.0, 0.0), 1.0)
         confidence = self.confidence(signals)
         moved = SPREAD * confidence * (1 - confidence) * (passage.score - signals.mean_score)

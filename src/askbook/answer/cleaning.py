@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import html
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
@@ -212,3 +214,40 @@ def _leads_into_book(url: str, allowed: IsBookLink) -> bool:
     if parts.scheme not in ("", "http", "https") or "@" in parts.netloc or "%" in parts.netloc:
         return False
     return bool(url) and (bool(parts.netloc) or not parts.scheme) and allowed(url)
+
+
+# --- what must not get out ------------------------------------------------------------------------
+
+SECRET_WORDS = 8
+
+
+class Secret:
+    """Finds runs of the instructions in a text that comes sentence by sentence, also in Base64."""
+
+    def __init__(self, secret: str) -> None:
+        self._runs = set(_runs_of(_to_words(secret)))
+        self._last: list[str] = []
+
+    def leaks(self, text: str) -> bool:
+        words = [*self._last, *_to_words(text)]
+        self._last = words[1 - SECRET_WORDS :]
+        return not self._runs.isdisjoint((*_runs_of(words), *_runs_of(_to_words(_decode(text)))))
+
+
+def _to_words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _runs_of(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return (tuple(words[at : at + SECRET_WORDS]) for at in range(len(words) - SECRET_WORDS + 1))
+
+
+def _decode(text: str) -> str:
+    return " ".join(_decode_run(run) for run in re.findall(r"[A-Za-z0-9+/]{24,}={0,2}", text))
+
+
+def _decode_run(run: str) -> str:
+    try:
+        return base64.b64decode(run[: len(run) // 4 * 4]).decode("utf-8", "ignore")
+    except binascii.Error:
+        return ""

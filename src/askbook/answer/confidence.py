@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from askbook.answer.calibration import GATE
+from askbook.answer.trust import GATE_CHANCE, Evidence
 from askbook.domain import Confidence, ConfidenceLevel, Passage, Refusal, SearchOutcome
 from askbook.index.embedders.base import Vector
 from askbook.index.vectors.base import VectorIndex
@@ -65,18 +66,22 @@ def refuse(outcome: SearchOutcome, confidence: Confidence, book_is_empty: bool =
     return Refusal("not_in_book", NOT_IN_BOOK, find_nearest(outcome.passages), _advise(outcome))
 
 
-def name_gate(confidence: Confidence, chance_in_book: float | None) -> str:
+def name_gate(confidence: Confidence, chance_in_book: float | None, evidence: Evidence | None = None) -> str:
     """What decided, in words; no chance where raw cosines decide."""
     count, average = confidence.num_chunks, confidence.average_similarity
     if not count:
         return "nothing was found"
-    if chance_in_book is not None and chance_in_book < GATE:
-        return f"not in the book: the chance that the book answers this is {chance_in_book:.2f}, below {GATE:.2f}"
     for level, least, _ in LEVELS:
         if level == confidence.confidence_level:
             return f"answered as {level}: average {average:.3f} is at least {least:.2f}, of {count} passages"
     if average >= GATE:
         return f"too few passages: {count}, and {LEVELS[-1][2]} are needed"
+    if evidence is not None and evidence.chance_on_topic < GATE_CHANCE:
+        return f"not in the book: the chance that it speaks of this is {evidence.chance_on_topic:.2f}"
+    if evidence is not None:
+        return f"not in the book: the chance that a passage answers this is {evidence.chance_answered:.2f}"
+    if chance_in_book is not None and chance_in_book < GATE:
+        return f"not in the book: the chance that the book answers this is {chance_in_book:.2f}, below {GATE:.2f}"
     return f"not in the book: average {average:.2f} is below {GATE:.2f}"
 
 

@@ -1,24 +1,25 @@
-"""From a unit to a quote: with what it does not stand without, as one run of the file's own characters."""
+"""A passage cut into what can be read out of it: whole paragraphs and blocks of one section, with what they introduce."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby, pairwise
 from typing import Literal
 
-from askbook.answer.kinds import Asked, rate_definition
-from askbook.answer.quotes import place_quote
-from askbook.answer.units import Block, Unit, lies_close
-from askbook.answer.weighing import LEANS_BACK, Candidate, Reading, find_lead
+from askbook.answer.quotes import find_runs, place_quote
+from askbook.answer.units import Block, Unit, inside_of, lies_close, split_blocks
 from askbook.domain import Passage
 
-ExcerptKind = Literal["sentence", "definition", "place", "steps", "list", "code", "table"]
-Span = tuple[int, int, ExcerptKind]
+ExcerptKind = Literal["text", "code", "table"]
+Run = tuple[int, int]
 
-BLOCK_WORDS_MAX = 180
-HELD = 0.7
-"""An item that holds so much of the question answers without the rest of its list."""
+WORDS = 110
+"""A section that is no longer is one excerpt."""
+BLOCK_WORDS, STEPS_WORDS = 145, 250
+"""A block that is longer is cut; steps that are followed one by one stay together longer."""
+LINES, ROWS = 40, 12
+"""Of a listing and of a table: longer ones are cut, and each part is shown in its frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,149 +29,200 @@ class Excerpt:
     passage: Passage
     start: int
     end: int
-    kind: ExcerptKind
+    kind: ExcerptKind = "text"
+    headings: tuple[str, ...] = ()
+    """Those of the chunk's own text above it."""
 
     @property
     def text(self) -> str:
         return self.passage.chunk.text[self.start : self.end]
 
+    @property
+    def words(self) -> int:
+        return len(self.text.split())
 
-def widen(asked: Asked, one: Candidate) -> Excerpt | None:
-    """The unit with what it does not stand without; alone where that is no single run of the file."""
-    for start, end, kind in _find_spans(asked, one):
-        if place_quote(one.reading.passage.chunk, start, end) is not None:
-            return Excerpt(one.reading.passage, start, end, kind)
-    return None
+    @property
+    def section(self) -> str:
+        return self.passage.chunk.name_section(self.headings)
+
+    @property
+    def place(self) -> Run | None:
+        """Its characters in the file; none where some of them are not the file's. Blank lines may differ."""
+        text, at, found = self.passage.chunk.text, self.start, list[Run]()
+        for start, end in find_runs(self.passage.chunk, self.start, self.end):
+            place = place_quote(self.passage.chunk, start, end)
+            if text[at:start].strip() or place is None or (found and place[0] < found[-1][1]):
+                return None
+            found.append(place)
+            at = end
+        return (found[0][0], found[-1][1]) if found and not text[at : self.end].strip() else None
+
+    @property
+    def quote(self) -> Run:
+        """The most of it that the file has in one run."""
+        return max(find_runs(self.passage.chunk, self.start, self.end), key=lambda run: run[1] - run[0])
+
+    @property
+    def frame(self) -> tuple[str, str]:
+        """What a part is shown in: the lines that head a table, the fences of a listing."""
+        around = None if self.kind == "text" else self.find_unit(self.start)
+        if around is None:
+            return "", ""
+        text = self.passage.chunk.text
+        start, end = inside_of(text, around)
+        return text[around.start : start], text[end : around.end]
+
+    def find_unit(self, place: int) -> Unit | None:
+        units = (unit for block in split_blocks(self.passage.chunk.text) for unit in block.units)
+        return next((unit for unit in units if unit.start <= place < unit.end), None)
+
+    def lies_beside(self, other: Excerpt) -> bool:
+        """In one section, with nothing between them but the signs of a list."""
+        one, two = sorted((self, other), key=lambda each: each.start)
+        same = one.passage.chunk.id == two.passage.chunk.id and one.headings == two.headings
+        return same and not one.passage.chunk.text[one.end : two.start].strip("\n\t >*+-0123456789.)")
+
+    def overlaps(self, other: Excerpt) -> bool:
+        """In the file: chunks of one lesson overlap."""
+        if self.passage.chunk.source_file != other.passage.chunk.source_file:
+            return False
+        one, two = self.place, other.place
+        return one is not None and two is not None and one[0] < two[1] and two[0] < one[1]
 
 
-_INTRODUCES = re.compile(
-    r":\W*$|\b(?:the|as) (?:\w+ )?follow(?:s|ing)\b|\bfollowing\b[^.]*\.$|^\*\*[^*]+\*\*$", re.IGNORECASE
-)
+def split_passage(passage: Passage) -> list[Excerpt]:
+    """All that may be shown of it, in its order. What its file does not have in one run is cut at its blocks, or left out."""
+    text = passage.chunk.text
+    excerpts: list[Excerpt] = []
+    for blocks in _group(text, split_blocks(passage.chunk.text)):
+        whole = Excerpt(passage, blocks[0].start, blocks[-1].end, headings=blocks[0].headings)
+        if len(blocks) > 1 and whole.place is not None:
+            excerpts.append(whole)
+        else:
+            excerpts += (part for block in blocks for part in _split_block(passage, block))
+    return excerpts
 
 
-def _find_spans(asked: Asked, one: Candidate) -> Iterator[Span]:
-    """From the widest to the unit alone."""
-    reading, block, unit = one.reading, one.block, one.unit
-    alone: Span = (unit.start, unit.end, _name_kind(asked, one))
+def join(first: Excerpt, second: Excerpt) -> Excerpt | None:
+    """Two that stand side by side in one section, as one."""
+    if {first.kind, second.kind} != {"text"} or not first.lies_beside(second):
+        return None
+    joined = replace(first, start=min(first.start, second.start), end=max(first.end, second.end))
+    return joined if joined.place is not None else None
+
+
+def narrow(excerpt: Excerpt, place: int) -> Excerpt:
+    """The paragraph alone that holds a place of the chunk's text; lists, listings and tables stay with what introduces them."""
+    inside = [one for one in split_blocks(excerpt.passage.chunk.text) if excerpt.start <= one.start < excerpt.end]
+    holding = next((one for one in inside if one.start <= place < one.end), None)
+    if holding is None or holding.kind != "prose" or _introduces(excerpt.passage.chunk.text, holding):
+        return excerpt
+    alone = replace(excerpt, start=max(holding.start, excerpt.start), end=min(holding.end, excerpt.end))
+    return alone if alone.place is not None else excerpt
+
+
+def leave_out(excerpt: Excerpt, is_known: Callable[[str], bool]) -> Excerpt | None:
+    """What is new in it: the longest run of its blocks that are not known. None where all are."""
+    text = excerpt.passage.chunk.text
+    if excerpt.kind != "text":
+        return None if is_known(excerpt.text) else excerpt
+    inside = [(max(one.start, excerpt.start), min(one.end, excerpt.end)) for one in split_blocks(text)]
+    blocks = [(start, end) for start, end in inside if start < end]
+    new = [list(run) for known, run in groupby(blocks, lambda run: is_known(text[slice(*run)])) if not known]
+    longest = max(new, key=lambda runs: runs[-1][1] - runs[0][0], default=None)
+    if longest is None:
+        return None
+    rest = replace(excerpt, start=longest[0][0], end=longest[-1][1])
+    return rest if rest.place is not None else excerpt
+
+
+# --- blocks that stand together -------------------------------------------------------------------
+
+
+def _group(text: str, blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    group: list[Block] = []
+    for block in blocks:
+        if group and not _belongs(text, group, block):
+            yield group
+            group = []
+        group.append(block)
+    if group:
+        yield group
+
+
+def _belongs(text: str, group: Sequence[Block], block: Block) -> bool:
+    """Of one section, with nothing between that may not be shown, and no more than is read out at once."""
+    last = group[-1]
+    between = text[last.end : block.start].strip("\n\t >")
+    if between or last.headings != block.headings or not (_is_short(text, last) and _is_short(text, block)):
+        return False
+    return _introduces(text, last) or len(text[group[0].start : block.end].split()) <= WORDS
+
+
+def _introduces(text: str, block: Block) -> bool:
+    return text[: block.end].rstrip("*_` ").endswith(":")
+
+
+def _is_short(text: str, block: Block) -> bool:
+    """And nothing in it that may not be quoted."""
+    if not lies_close(text, block.units, block.start, block.end):
+        return False
+    lines = text.count("\n", block.start, block.end)
     match block.kind:
-        case "table" if asked.kind not in ("list", "comparison") and not _is_whole(reading, block):
-            yield from _span_row(reading, unit, one.text)
-        case "code" | "table":
-            if lead := find_lead(reading, one.block_at):
-                yield lead[0], unit.end, alone[2]
-        case "list" | "steps":
-            if _is_asked_whole(asked, one):
-                yield from _span_list(reading, one.block_at)
-            elif _is_fragment(one):
-                yield from _span_item(one)
-                yield from _span_list(reading, one.block_at)
-        case "prose":
-            if unit is block.units[-1] and (asked.kind == "list" or _INTRODUCES.search(one.text)):
-                yield from _span_led(reading, one.block_at, unit)
-    if unit.kind in ("sentence", "item") and LEANS_BACK.match(one.text) and (before := _find_before(one)):
-        yield before.start, unit.end, alone[2]
-    yield alone
-    if unit.kind == "table":
-        yield from _span_row(reading, unit, one.text)
-    if unit.kind == "code":
-        yield from _span_lines(reading, unit)
+        case "code":
+            return lines < LINES
+        case "table":
+            return lines < ROWS
+        case kind:
+            most = STEPS_WORDS if kind == "steps" else BLOCK_WORDS
+            return len(text[block.start : block.end].split()) <= most
 
 
-def _is_asked_whole(asked: Asked, one: Candidate) -> bool:
-    """Steps are followed from the first to the last; an entry under a label of its own may answer alone."""
-    items = [one.reading.text[start:end] for start, end in one.block.items]
-    labelled = sum(bool(_LABELLED.match(item)) for item in items) * 2 > len(items)
-    if asked.kind == "list":
-        return not (labelled and one.held >= HELD)
-    return asked.kind == "how_to" and one.block.kind == "steps" and not labelled
+# --- blocks that are cut --------------------------------------------------------------------------
 
 
-_LABELLED = re.compile(r"(?:\w+ )?[*_`]")
-
-
-def _span_item(one: Candidate) -> Iterator[Span]:
-    """The item of the whole list that a nested one belongs to."""
-    text = one.reading.text
-    for start, end in one.block.items:
-        inside = [unit for unit in one.block.units if start <= unit.start and unit.end <= end]
-        if one.unit in inside and len(inside) > 1 and lies_close(text, inside, start, end):
-            yield start, end, "list"
-
-
-def _span_row(reading: Reading, table: Unit, read: str) -> Iterator[Span]:
-    """The row that answers, of a table that is too large to quote or that the file does not hold in one run."""
-    row = read.split("\n")[-1]
-    at = reading.text.find(f"\n{row}", table.start, table.end)
-    if row and at >= 0:
-        yield at + 1, at + 1 + len(row.rstrip()), "table"
-
-
-def _span_lines(reading: Reading, code: Unit) -> Iterator[Span]:
-    """The lines between the fences, where a fence is not the file's: a long listing was cut."""
-    lines = reading.text[code.start : code.end].split("\n")
-    if len(lines) > 2:
-        yield code.start + len(lines[0]) + 1, code.end - len(lines[-1]) - 1, "code"
-
-
-def _name_kind(asked: Asked, one: Candidate) -> ExcerptKind:
-    match one.unit.kind:
-        case "code" | "table" | "definition" as kind:
-            return kind
-        case _:
-            defines = asked.kind == "definition" and rate_definition(asked, one.text) > 0
-            return "definition" if defines else "place" if asked.kind == "where" else "sentence"
-
-
-def _is_fragment(one: Candidate) -> bool:
-    """A list item that is no sentence says little without its list."""
-    text = one.text
-    return one.unit.kind == "item" and (len(text.split()) < 5 or text[0].islower() or text[-1] not in ".!)*`")
-
-
-def _span_list(reading: Reading, block_at: int) -> Iterator[Span]:
-    block = reading.blocks[block_at]
-    if _is_whole(reading, block):
-        lead, kind = find_lead(reading, block_at), _kind_of(block)
-        start = lead[0] if lead else block.start
-        if end := _find_led_end(reading, block_at):
-            yield start, end, kind
-        yield start, block.end, kind
-        yield block.start, block.end, kind
-
-
-def _find_led_end(reading: Reading, block_at: int) -> int | None:
-    """Where the listing ends that the last item of a list introduces."""
-    if block_at + 1 == len(reading.blocks):
-        return None
-    block, after = reading.blocks[block_at : block_at + 2]
-    text = reading.text
-    led = text[block.end - 1] == ":" and after.kind in ("code", "table") and not text[block.end : after.start].strip()
-    return after.end if led else None
-
-
-def _span_led(reading: Reading, block_at: int, unit: Unit) -> Iterator[Span]:
-    """What a sentence with a colon at its end introduces."""
-    if block_at + 1 == len(reading.blocks):
+def _split_block(passage: Passage, block: Block) -> Iterator[Excerpt]:
+    text = passage.chunk.text
+    whole = Excerpt(passage, block.start, block.end, headings=block.headings)
+    if _is_short(text, block) and whole.place is not None:
+        yield whole
         return
-    block, lead = reading.blocks[block_at + 1], find_lead(reading, block_at + 1)
-    if lead is not None and lead[1] == unit.end and _is_whole(reading, block):
-        yield lead[0], block.end, _kind_of(block)
+    match block.kind:
+        case "code" | "table" as kind:
+            for start, end in _split_lines(text, block, LINES if kind == "code" else ROWS):
+                part = Excerpt(passage, start, end, kind, block.headings)
+                if part.text.strip() and part.place is not None:
+                    yield part
+        case _:
+            items = [run for run in block.items if _is_quotable(text, block, run)]
+            units = [(unit.start, unit.end) for unit in block.units]
+            for start, end in _fill(text, block, items or units):
+                part = Excerpt(passage, start, end, headings=block.headings)
+                if part.place is not None:
+                    yield part
 
 
-def _kind_of(block: Block) -> ExcerptKind:
-    return "sentence" if block.kind == "prose" else block.kind
+def _fill(text: str, block: Block, parts: Iterable[Run]) -> Iterator[Run]:
+    """Sentences or items in a row, as many as are read out at once."""
+    run: Run | None = None
+    for start, end in parts:
+        longer = (run[0], end) if run else (start, end)
+        if run and (len(text[slice(*longer)].split()) > WORDS or not _is_quotable(text, block, longer)):
+            yield run
+            longer = (start, end)
+        run = longer
+    if run:
+        yield run
 
 
-def _is_whole(reading: Reading, block: Block) -> bool:
-    """Short enough to quote, and nothing in it that may not be quoted."""
-    fits = len(reading.text[block.start : block.end].split()) <= BLOCK_WORDS_MAX
-    return fits and lies_close(reading.text, block.units, block.start, block.end)
+def _is_quotable(text: str, block: Block, run: Run) -> bool:
+    inside = [unit for unit in block.units if run[0] <= unit.start and unit.end <= run[1]]
+    return bool(inside) and lies_close(text, inside, *run)
 
 
-def _find_before(one: Candidate) -> Unit | None:
-    """The sentence that a pronoun speaks of: the one before it in its paragraph."""
-    if not one.unit_at:
-        return None
-    before = one.block.units[one.unit_at - 1]
-    between = one.reading.text[before.end : one.unit.start]
-    return before if not between.strip() and before.kind in ("sentence", "item") else None
+def _split_lines(text: str, block: Block, most: int) -> Iterator[Run]:
+    """Without the fences of a listing and the head of a table, which frame each part."""
+    start, end = inside_of(text, block.units[0])
+    starts = [start, *accumulate((len(line) + 1 for line in text[start:end].split("\n")), initial=start)][1:]
+    for one, next_one in pairwise([*starts[:-1:most], starts[-1]]):
+        yield one, next_one - 1

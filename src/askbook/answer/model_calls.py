@@ -26,9 +26,9 @@ from openai.types.responses import (
 )
 
 from askbook import __version__
-from askbook.answer.breaker import Breaker, Outcome
 from askbook.answer.retrieval_tool import NAME, RetrievalTool, read_arguments
 from askbook.answer.wires import ErrorSaid, Heard, ToolCall, open_wire, read_events
+from askbook.breaker import LEFT_ALONE, Breaker, Outcome, Ticket
 from askbook.domain import QUERY_MAX, RetryState, Tried
 
 log = logging.getLogger("askbook.model")
@@ -42,8 +42,13 @@ ERROR_BYTES = 64 * 1024
 """As much of an error's body is read as may hold its code."""
 TEXT_MAX = 40_000
 """Characters of one call; no answer is so long."""
+JUDGE_SECONDS = 20.0
 LINGER_SECONDS = 0.5
 """How long the end of a stream is waited for once the answer is whole; its connection can then be used again."""
+LEAST_SHARE = 0.5
+"""A call that had less than this of the time for a question is not to blame for being late."""
+MOMENT = 0.01
+"""Two clocks that should ring together ring so far apart."""
 
 LATER = "Try again later."
 _REFUSED = (
@@ -115,6 +120,11 @@ class Service:
     ) -> dict[str, Any]:
         """The request."""
         body = self._wire.write(self._model, rules, items, settings, tool)
+        return {name: value for name, value in body.items() if value is not None}
+
+    def write_judgement(self, rules: str, case: str, settings: ModelSettings, schema: dict[str, Any]) -> dict[str, Any]:
+        """A request without tools, whose answer has this form."""
+        body = self._wire.write_judgement(self._model, rules, case, settings, schema)
         return {name: value for name, value in body.items() if value is not None}
 
     async def ask(self, request: dict[str, Any], text: _Text, patience: float | None, deadline: float) -> Heard:
@@ -259,15 +269,21 @@ class RetryingModel(Model):
         question: str,
         breaker: Breaker,
         deadline: float,
+        begin_by: float,
+        ask_seconds: float,
         first_wait: float,
         tell: Callable[[Tried], None],
         write: Callable[[str], None],
     ) -> None:
         self._service, self._tool, self._question = service, tool, question
-        self._breaker, self._deadline, self._first_wait = breaker, deadline, first_wait
+        self._breaker, self._deadline, self._begin_by = breaker, deadline, begin_by
+        self._ask_seconds, self._first_wait = ask_seconds, first_wait
         self._tell, self._pass_on = tell, write
         self._call_ids: set[str] = set()
         self._searched_for_it = False
+        self._probe: Ticket | None = None
+        """Kept from a call for the tool to the next: a service is back when an answer is whole."""
+        self._silent_since = 0.0
         self.wrote = False
         self.cut_short = False
         """The tokens of the last response ran out: its last sentence may lack its end."""
@@ -316,20 +332,22 @@ class RetryingModel(Model):
         return min(wait * spread, self._left())
 
     async def _try(self, request: dict[str, Any], text: _Text, attempt: int) -> list[ResponseOutputItem]:
-        ticket = self._breaker.enter()
+        ticket, self._probe = self._probe or self._breaker.enter(), None
         if ticket is None:
-            rest = self._breaker.rests_for
-            why = "has failed too often and is left alone for now"
-            raise CallFailed(why, f"Try again in {max(rest, 1.0):.0f} s.", again=False, outage=False)
+            raise CallFailed(LEFT_ALONE, self._breaker.say_rest(), again=False, outage=False)
         self.tries += 1
+        self._silent_since = asyncio.get_running_loop().time()
         self._note("executing", attempt)
         outcome: Outcome = "neither"
         try:
             # A try that is silent leaves half of the time to the next.
-            patience = self._left() / 2 if attempt < TRIES else None
+            patience = self._until(self._deadline) / 2 if attempt < TRIES else None
             heard = await self._service.ask(request, text, patience, self._deadline)
             items = self._accept(heard, text)
-            outcome = "succeeded"
+            if all(item.type == "message" for item in items):
+                outcome = "succeeded"
+            elif self._breaker.is_open:
+                self._probe = ticket
             self.cut_short = heard.cut_short
             return items
         except (CallFailed, ErrorSaid, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS) as error:
@@ -338,12 +356,29 @@ class RetryingModel(Model):
             # What the service said may quote the key: it stays out of every traceback.
             raise failure from None
         except asyncio.CancelledError:
-            if self._left() <= 0.01:
+            if self._was_cut_for_silence():
                 outcome = "failed"
                 self._note("failed_permanent", attempt, "gave no whole answer in time")
             raise
         finally:
-            self._breaker.settle(ticket, outcome)
+            if self._probe is None:
+                self._breaker.settle(ticket, outcome)
+
+    def let_go(self) -> None:
+        """A probe that came to no whole answer says nothing."""
+        if self._probe is not None:
+            self._breaker.settle(self._probe, "neither")
+            self._probe = None
+
+    def _was_cut_for_silence(self) -> bool:
+        """Not because the reader left, or because the search took the time."""
+        silent = -self._until(self._silent_since)
+        time_is_up = self._until(self._begin_by + (self._ask_seconds if self.wrote else 0.0)) <= MOMENT
+        return (
+            self._until(self._deadline) <= MOMENT
+            or silent >= self._ask_seconds - MOMENT
+            or (time_is_up and silent >= self._ask_seconds * LEAST_SHARE)
+        )
 
     def _accept(self, heard: Heard, text: _Text) -> list[ResponseOutputItem]:
         """What was heard as the runner needs it: calls and text, or what is done instead."""
@@ -370,16 +405,41 @@ class RetryingModel(Model):
 
     def _write_text(self, text: str) -> None:
         self.wrote = True
+        self._silent_since = asyncio.get_running_loop().time()
         self._pass_on(text)
 
     def _left(self) -> float:
-        return self._deadline - asyncio.get_running_loop().time()
+        return self._until(self._deadline if self.wrote else self._begin_by)
+
+    def _until(self, when: float) -> float:
+        return when - asyncio.get_running_loop().time()
 
     def _note(self, state: RetryState, attempt: int, why: str = "") -> None:
         log.log(
             _LEVELS.get(state, logging.WARNING), "model call %s, try %d%s", state, attempt, f": {why}" if why else ""
         )
         self._tell(Tried(state, attempt, why))
+
+
+async def judge_once(service: Service, request: dict[str, Any], breaker: Breaker) -> tuple[str, int]:
+    """What the judge says, and the tokens it took. It is not asked again: a judge that fails means no. Its word is no whole
+    answer: a model that writes a sentence, is judged and hangs is not well."""
+    ticket = breaker.enter()
+    if ticket is None:
+        raise CallFailed(LEFT_ALONE, again=False, outage=False)
+    outcome: Outcome = "neither"
+    text = _Text(None)
+    try:
+        deadline = asyncio.get_running_loop().time() + JUDGE_SECONDS
+        async with asyncio.timeout_at(deadline):
+            heard = await service.ask(request, text, None, deadline)
+        return text.whole or heard.said, heard.tokens
+    except (CallFailed, ErrorSaid, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS) as error:
+        failure = to_failure(error)
+        outcome = "failed" if failure.outage else "neither"
+        raise failure from None
+    finally:
+        breaker.settle(ticket, outcome)
 
 
 class _Text:

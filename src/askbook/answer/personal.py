@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from askbook.domain import PROFICIENCY_LEVELS, Filters, Passage, Reader
 
@@ -29,21 +29,12 @@ def prefer(passages: Sequence[Passage], reader: Reader | None) -> list[Passage]:
 
 
 def _distance(passage: Passage, reader: Reader) -> int:
-    steps = 0
-    if reader.proficiency_level in PROFICIENCY_LEVELS and passage.chunk.proficiency_level in PROFICIENCY_LEVELS:
-        levels = [PROFICIENCY_LEVELS.index(one) for one in (reader.proficiency_level, passage.chunk.proficiency_level)]
-        steps += abs(levels[0] - levels[1])
-    return steps + (reader.layer is not None and reader.layer != passage.chunk.layer)
+    levels = [reader.proficiency_level, passage.chunk.proficiency_level]
+    known = [PROFICIENCY_LEVELS.index(level) for level in levels if level in PROFICIENCY_LEVELS]
+    apart = abs(known[0] - known[1]) if len(known) == 2 else 0
+    return apart + (reader.layer is not None and reader.layer != passage.chunk.layer)
 
 
 def to_metadata(reader: Reader | None) -> dict[str, str | int]:
     """What a thread remembers of its reader."""
-    if reader is None:
-        return {}
-    known = {
-        "user_id": reader.user_id,
-        "hardware_tier": reader.hardware_tier,
-        "proficiency_level": reader.proficiency_level,
-        "layer": reader.layer,
-    }
-    return {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in asdict(reader).items() if value is not None} if reader else {}

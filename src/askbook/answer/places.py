@@ -1,401 +1,275 @@
-"""Which part of the book a question names: "chapter 3", "lesson 2 of module 1", "the lesson on lidar", "this chapter"."""
+"""The parts of a book (modules, chapters, lessons, sections), and which of them a question names: "lesson 2 of chapter 3"."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from itertools import groupby
+from operator import attrgetter
+from typing import Literal
 
-from askbook.answer.contents import Chapter, Contents, Module, Part, key, read_alias, read_contents
 from askbook.domain import Filters, Outline, OutlineLesson
 from askbook.index.keywords import split_terms
 
-Kind = Literal["module", "chapter", "lesson"]
-Relative = Literal["this", "next", "previous"]
-One = TypeVar("One", Module, Chapter, OutlineLesson)
+Kind = Literal["book", "module", "chapter", "lesson", "section", "subsection"]
+KINDS: tuple[Kind, ...] = ("module", "chapter", "lesson", "section")
 
-LAST = -1
-NAMED_MOST = 5
-"""A name that fits more parts than this names none of them."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """`page` opens it, and is no lesson if more follow; `section` is its place among the sections of its page."""
+
+    kind: Kind
+    title: str
+    page: OutlineLesson | None
+    above: Part | None = None
+    number: int | None = None
+    section: int | None = None
+    shares_number: bool = False
+
+    @property
+    def lineage(self) -> tuple[Part, ...]:
+        """Itself and all that it stands in."""
+        return (self, *(self.above.lineage if self.above else ()))
+
+    @property
+    def name(self) -> str:
+        """Without what it stands in, as Markdown."""
+        # Outside chapters a lesson's number may follow the file names, and says nothing.
+        counted = self.kind == "chapter" or (self.kind == "lesson" and "chapter" in (one.kind for one in self.lineage))
+        if not counted or _read_number(self.title) == self.number:
+            return show(self.title)
+        return f"{self.kind.capitalize()} {self.number}: {show(self.title)}".removesuffix(": ")
+
+    @property
+    def full_name(self) -> str:
+        """ "Chapter 5: Sensor Simulation, lesson 1: Lidar Simulation"."""
+        above = self.above
+        if above is None:
+            return f"“{show(self.title)}”"
+        if above.kind == "book" or (self.kind == "chapter" and not self.shares_number):
+            return self.name
+        if above.kind == "chapter" and key(above.title) == key(self.title):
+            return above.full_name
+        name = re.sub("^Lesson (?=[0-9])", "lesson ", self.name)
+        return f"{above.full_name}, {name}" if self.section is None else f"{above.full_name} — {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    book: Part
+    parts: list[Part]
+
+    def inside(self, part: Part, kind: Kind) -> list[Part]:
+        return [one for one in self.parts if one.kind == kind and part in one.lineage[1:]]
+
+    def in_order(self, part: Part, kind: Kind) -> list[Part]:
+        """Beside chapters, nothing tells whether a page outside them opens or closes."""
+        divided = {one.above for one in self.parts if one.kind == "chapter"}
+        return [one for one in self.inside(part, kind) if kind != "lesson" or one.above not in divided]
+
+    def find_page(self, parent_doc_id: str | None) -> Part | None:
+        opened = [one for one in self.parts if one.page and one.page.parent_doc_id == parent_doc_id]
+        return max((one for one in opened if one.section is None), key=lambda one: len(one.lineage), default=None)
+
+
+def read_contents(outline: Outline) -> Contents:
+    folders = [list(pages) for _, pages in groupby(outline.lessons, attrgetter("module"))]
+    named = [pages for pages in folders if key(pages[0].module_title) != key(outline.title)]
+    chapters = {(page.module, page.chapter): page.chapter_title for page in outline.lessons if page.chapter_title}
+    # A book with a folder for each chapter reads as modules of one chapter each, of the same name.
+    if {key(pages[0].module_title) for pages in named} == set(map(key, chapters.values())):
+        named = []
+    first = outline.lessons[0]
+    opens = len(outline.lessons) > 1 and not first.chapter_title and _is_overview(first) and folders[0] not in named
+    parts = [Part("book", outline.title, first if opens else None)]
+    # The titles say it ("Module 2: …", "Part 2"); where none does, the places.
+    written = [_read_number(pages[0].module_title) or 0 for pages in named]
+    numbers = written if any(written) else range(1, len(named) + 1)
+    shared = {number for number, times in Counter(number for _, number in chapters).items() if times > 1}
+    for pages in folders:
+        parts += _read_folder(pages, parts[0], numbers[named.index(pages)] if pages in named else None, shared)
+    return Contents(parts[0], parts)
+
+
+def _read_folder(pages: list[OutlineLesson], book: Part, number: int | None, shared: set[int]) -> Iterator[Part]:
+    titled = {page.chapter for page in pages if page.chapter_title}
+    loose = [page for page in pages if page.chapter not in titled]
+    overview = next((page for page in loose if _is_overview(page) and (len(pages) > 1 or page is book.page)), None)
+    home = book if number is None else Part("module", pages[0].module_title, overview or pages[0], book, number)
+    yield from () if home is book else (home,)
+    for page in loose:
+        if page is not overview:
+            in_name = re.match(r"\D*(\d+)", page.source_file.rpartition("/")[2])
+            yield from _read_lesson(page, home, page.lesson if in_name and int(in_name[1]) == page.lesson else None)
+    for at, grouped in groupby((page for page in pages if page.chapter in titled), attrgetter("chapter")):
+        some = list(grouped)
+        title = Counter(page.chapter_title for page in some if page.chapter_title).most_common(1)[0][0]
+        chapter = Part("chapter", title, some[0], home, at, None, at in shared)
+        yield chapter
+        for page in some[1:] if some[0].lesson == 0 and len(some) > 1 else some:
+            yield from _read_lesson(page, chapter, page.lesson)
+
+
+def _read_lesson(page: OutlineLesson, above: Part, number: int | None) -> Iterator[Part]:
+    lesson = Part("lesson", page.title, page, above, number)
+    yield lesson
+    for at, section in enumerate(page.sections):
+        yield Part("section" if section.depth == 1 else "subsection", section.title, page, lesson, None, at)
+
+
+def _is_overview(page: OutlineLesson) -> bool:
+    """mdBook's loose pages count from 0 as well: the name tells."""
+    stem = page.source_file.rpartition("/")[2].partition(".")[0].lower()
+    return page.lesson == 0 and (stem in ("readme", "index", "_index") or key(page.title) == key(page.module_title))
+
+
+def _read_number(title: str) -> int | None:
+    found = re.match(r"[^\W\d_]+[ -]0*(\d{1,4})\b", title)
+    return int(found[1]) if found else None
+
+
+def key(title: str) -> str:
+    return re.sub(r"\W+", "", title).casefold()
+
+
+def show(title: str) -> str:
+    """A title as Markdown that reads as it is written: it opens no list, no link and no tag, and is on one line."""
+    plain = "".join(" " if unicodedata.category(char).startswith(("C", "Z")) else char for char in title[:200])
+    escaped = re.sub(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)", r"\\\g<0>", " ".join(plain.split()))
+    return re.sub(r"^(?=[#+=-])|^\d+(?=[.)])", r"\g<0>\\", escaped)
+
 
 # "Part" and "week" are words of every day: they count where the book calls its own parts so.
-ALIASES = "part|unit|week|day|volume"
-KIND = rf"(?:module|chapter|lesson|{ALIASES})"
-BOOK = (
-    r"(?:(?:this|the|your) )?(?:whole |entire |complete )?"
-    r"(?:(?:text)?book|course|documentation|docs|guide|manual|tutorial)"
-)
-
-_CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_RELATIVES: dict[str, Relative] = {
-    "this": "this",
-    "that": "this",
-    "current": "this",
-    "same": "this",
-    "next": "next",
-    "following": "next",
-    "previous": "previous",
-    "preceding": "previous",
-    "prior": "previous",
-}
-_STEP = re.compile(
-    rf"(?:the )?(?:(?P<kind>{KIND}|section|ch\.?) (?:number |no\.? ?)?\#?(?P<number>\d{{1,4}}|{'|'.join(_CARDINALS)})"
-    rf"(?:\.(?P<second>\d{{1,4}}))?(?![\w.]*\d)\b"
-    rf"|(?P<ordinal>{'|'.join((*_ORDINALS, *_RELATIVES))}|last|final|\d{{1,3}}(?:st|nd|rd|th)) (?P<counted>{KIND})\b(?!'))",
-    re.IGNORECASE,
-)
-_JOINT = re.compile(r"\s*,?\s+(?:(?:of|in|from|inside|within) )?|\s*[,:]\s*", re.IGNORECASE)
-_NAME_BEHIND = re.compile(
-    rf"(?:the |a )?(?P<kind>{KIND}) (?:on|about|called|named|titled|entitled|covering|that covers|which covers) (?P<name>.+)",
-    re.IGNORECASE,
-)
-_NAME_BEFORE = re.compile(rf"(?:the )?(?P<name>.+?) (?P<kind>{KIND})", re.IGNORECASE)
-_OF_BOOK = re.compile(rf" (?:of|in|from) {BOOK}$", re.IGNORECASE)
-_QUOTED = re.compile(r"(?:the )?(?:(?:module|chapter|lesson),? )?[\"“‘'](?P<title>.+)[\"”’']", re.IGNORECASE)
+KIND = "(?:module|chapter|lesson|section|part|unit|week|day)"
+BOOK = r"(?:(?:this|the|your) )?(?:whole |entire )?(?:(?:text)?book|course|documentation|docs|guide|manual|tutorial)"
+_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_IN_ROW = "first|last|this|that|next|previous"
+STEP = rf"(?:the )?{KIND} (?:\d{{1,4}}(?![\w.]*\d)|{_IN_ROW})\b(?!['’])"
+STEPS = rf"{STEP}(?:,? (?:of |in )?{STEP})*"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One part that a question names: by its number, its place (`LAST` is the last), its name, or from where we are."""
-
-    kind: Kind
-    number: int | None = None
-    ordinal: int | None = None
-    relative: Relative | None = None
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """The parts that fit the words; more than one where the words leave it open, none where the book lacks it."""
-
-    kind: Kind
-    parts: tuple[Part, ...]
-    missing: Step | None = None
-    within: Part | None = None
-    """Where the missing part was looked for."""
-    by_name: bool = False
+def simplify(question: str) -> str:
+    """In small letters, with numbers as figures behind their words: "chapter 3", "lesson last"."""
+    text = " ".join(re.sub(r"\b(what|which)['’]s\b", r"\1 is", question.lower()).split())
+    text = re.sub(r"\bch\.? (?=\d)", "chapter ", text)
+    for number, word in enumerate(_ORDINALS, 2):
+        text = re.sub(rf"\b{word} ({KIND})\b", rf"\1 {number}", text)
+    text = re.sub(rf"\b(?:({_IN_ROW})|(\d+)(?:st|nd|rd|th)) ({KIND})\b", r"\3 \1\2", text)
+    # "Lesson 3.2", "section 3.2" and even "chapter 3.2" all are the second lesson of chapter 3.
+    return re.sub(rf"\b{KIND} (\d+)\.(\d+)\b", r"chapter \1, lesson \2", text)
 
 
-# --- reading --------------------------------------------------------------------------------------
-
-
-def find_parts(text: str, contents: Contents, near: OutlineLesson | None = None) -> Named | None:
-    """None where the words name no part of a book."""
-    text = _OF_BOOK.sub("", text)
-    titled = _find_titled(text, contents)
-    if titled is not None:
-        return titled
-    steps = read_steps(text, contents)
-    return _Resolver(contents, near).resolve(steps) if steps else None
+def find_parts(text: str, contents: Contents, near: Part | None = None) -> list[Part] | None:
+    """None where the words name no part of a book; an empty list where they give a number that the book has not."""
+    text, _, title = re.sub(rf" (?:of|in|from) {BOOK}$", "", text).partition(": ")
+    steps = _read_steps(text, contents)
+    found = [contents.book] if steps or re.fullmatch(BOOK, text) else []
+    for kind in KINDS:
+        found = _choose(kind, steps[kind], found, contents, near) if kind in steps else found
+    found = [one for one in found if key(title) in key(one.title)]
+    return found if found or (steps and not title and all(map(str.isdigit, steps.values()))) else None
 
 
 def read_kind(word: str, contents: Contents) -> Kind | None:
     """What the book calls a week may be its module, its chapter or its lesson."""
-    word = word.lower().removesuffix("s").rstrip(".")
-    match word:
-        case "module" | "chapter" | "lesson":
-            return word
-        case "ch":
-            return "chapter"
-    if word in read_alias(one.title for one in contents.modules):
-        return "module"
-    if word in read_alias(one.title for one in contents.chapters):
-        return "chapter"
-    return "lesson" if word in read_alias(one.title for one in contents.lessons) else None
+    named = [one for one in contents.parts[1:] if one.section is None and re.match(rf"{word} \d", one.title.lower())]
+    kinds: list[Kind] = [*(one for one in KINDS if word == one), *(one.kind for one in named)]
+    return kinds[0] if kinds else None
 
 
-def read_steps(text: str, contents: Contents) -> tuple[Step, ...] | None:
-    """ "lesson 2 of the gazebo chapter" is two steps, the finest first or last."""
-    steps: list[Step] = []
-    rest = " ".join(text.split())
-    while rest:
-        found = _STEP.match(rest)
-        read = _to_steps(found, contents) if found else _read_name(rest, contents)
-        if read is None:
-            return None
-        steps += read
-        rest = rest[found.end() :] if found else ""
-        joint = _JOINT.match(rest)
-        if rest and joint is None:
-            return None
-        rest = rest[joint.end() :] if joint else ""
-    return tuple(steps) if len({step.kind for step in steps}) == len(steps) else None
+def _read_steps(text: str, contents: Contents) -> dict[Kind, str]:
+    """ "lesson 2 of the gazebo chapter" is two steps, the finest first or last. All of the text must be read."""
+    steps: dict[Kind, str] = {}
+    while text:
+        step = re.match(rf"(?:the )?(?={STEP})(?P<kind>\S+) (?P<word>\w+)(?:$|,? (?:(?:of|in|from) )?)", text)
+        step = step or re.fullmatch(rf"(?:the |a )?(?P<kind>{KIND}) (?:on|about|called) (?P<word>.+)", text)
+        step = step or re.fullmatch(rf"(?:the )?(?P<word>.+?) (?P<kind>{KIND})", text)
+        kind = read_kind(step["kind"], contents) if step else None
+        if step is None or kind is None or kind == "section" or kind in steps:
+            return {}
+        steps[kind] = step["word"]
+        text = text[step.end() :]
+    return steps
 
 
-def _to_steps(found: re.Match[str], contents: Contents) -> list[Step] | None:
-    word = (found["kind"] or found["counted"]).lower()
-    if found["second"]:
-        # "Lesson 3.2", "section 3.2" and even "chapter 3.2" all are the second lesson of chapter 3.
-        return [Step("chapter", _to_number(found["number"])), Step("lesson", int(found["second"]))]
-    kind = read_kind(word, contents)
-    if kind is None:
-        return None
-    if found["number"]:
-        return [Step(kind, number=_to_number(found["number"]))]
-    place = found["ordinal"].lower()
-    if place in _RELATIVES:
-        return [Step(kind, relative=_RELATIVES[place])]
-    if place in ("last", "final"):
-        return [Step(kind, ordinal=LAST)]
-    return [Step(kind, ordinal=_ORDINALS.index(place) + 1 if place in _ORDINALS else int(place[:-2]))]
+def _choose(kind: Kind, word: str, within: list[Part], contents: Contents, near: Part | None) -> list[Part]:
+    row = [one for part in within for one in contents.in_order(part, kind)]
+    everything = [one for part in within for one in contents.inside(part, kind)]
+    if word in ("first", "last"):
+        return row[:1] if word == "first" else row[-1:]
+    if word in _IN_ROW.split("|"):
+        there = near and find_from(near, {"next": 1, "previous": -1}.get(word, 0), kind, contents)
+        return [there] if there else []
+    if not word.isdigit():
+        return find_named(word, everything)
+    found = [one for one in everything if one.number == int(word)]
+    if not found and kind == "chapter" and contents.book not in within:
+        return row[int(word) - 1 :][:1]  # "Chapter 1 of module 2", where the numbers go on through the book.
+    return [one for one in found if near and one.above in near.lineage] or found
 
 
-def _to_number(word: str) -> int:
-    return int(word) if word.isdigit() else _CARDINALS.index(word.lower()) + 1
-
-
-def _read_name(text: str, contents: Contents) -> list[Step] | None:
-    found = _NAME_BEHIND.fullmatch(text) or _NAME_BEFORE.fullmatch(text)
-    kind = read_kind(found["kind"], contents) if found else None
-    return [Step(kind, name=found["name"])] if found and kind else None
-
-
-def _find_titled(text: str, contents: Contents) -> Named | None:
-    """A title word for word: in quotes, or with the number that it is written with."""
-    quoted, step = _QUOTED.fullmatch(text), _STEP.match(text)
-    if quoted is None and (step is None or step.end() == len(text)):
-        return None
-    wanted = key(quoted["title"] if quoted else text)
-    parts: tuple[tuple[Kind, Sequence[Part]], ...] = (
-        ("chapter", contents.chapters),
-        ("module", contents.modules),
-        ("lesson", contents.lessons),
-    )
-    for kind, some in parts:
-        found = tuple(one for one in some if wanted in _keys(kind, one))
-        if found:
-            return Named(kind, found, by_name=quoted is not None)
-    return None
-
-
-def _keys(kind: Kind, part: Part) -> set[str]:
-    number = part.lesson if isinstance(part, OutlineLesson) else part.number
-    return {key(part.title), key(f"{kind} {number} {part.title}")}
-
-
-# --- resolving ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Resolver:
-    contents: Contents
-    near: OutlineLesson | None
-
-    def resolve(self, steps: Sequence[Step]) -> Named:
-        by_kind = {step.kind: step for step in steps}
-        modules, chapters, lessons = by_kind.get("module"), by_kind.get("chapter"), by_kind.get("lesson")
-        found: Named | None = None
-        if modules:
-            found = self._choose(modules, self.contents.modules, None, lambda one: one.number)
-        if chapters and (found is None or found.parts):
-            inside = {one.name for one in found.parts if isinstance(one, Module)} if found else None
-            some = [one for one in self.contents.chapters if inside is None or one.module in inside]
-            found = self._choose(chapters, some, found, lambda one: one.number)
-            found = self._prefer_near(found, lambda one, near: one.module == near.module) if not modules else found
-        if lessons and (found is None or found.parts):
-            found = self._choose_lesson(lessons, found)
-        assert found is not None
-        return found
-
-    def _choose_lesson(self, step: Step, above: Named | None) -> Named:
-        if above is not None:
-            return self._choose(step, _lessons_in(above, in_order=step.ordinal is not None), above, _number_of_lesson)
-        # "The second lesson" of a book in chapters says as little as "lesson 2"; its first and its last are clear.
-        if step.ordinal is not None and step.ordinal > 1 and self.contents.chapters:
-            step = replace(step, number=step.ordinal, ordinal=None)
-        some = self.contents.sequence if step.ordinal else self.contents.lessons
-        some = [one for one in some if step.number is None or self._is_numbered(one)]
-        found = self._choose(step, some, None, _number_of_lesson)
-        return self._prefer_near(
-            found,
-            lambda one, near: (
-                isinstance(one, OutlineLesson) and (one.module, one.chapter) == (near.module, near.chapter)
-            ),
-        )
-
-    def _is_numbered(self, lesson: OutlineLesson) -> bool:
-        """Outside chapters a lesson's number is its own only if its file says so; others are counted by their names."""
-        in_name = re.match(r"\D*(\d+)", lesson.source_file.rpartition("/")[2])
-        return self.contents.chapter_of(lesson) is not None or (
-            in_name is not None and int(in_name[1]) == lesson.lesson
-        )
-
-    def _choose(self, step: Step, some: Sequence[One], above: Named | None, number_of: Callable[[One], int]) -> Named:
-        found: Sequence[Part]
-        if step.relative:
-            found = self._find_from_here(step)
-        elif step.name:
-            found = find_named(step.name, some)
-        elif step.ordinal is not None:
-            at = len(some) - 1 if step.ordinal == LAST else step.ordinal - 1
-            found = some[at : at + 1] if at >= 0 else ()
-        else:
-            found = [one for one in some if number_of(one) == step.number]
-            # "Chapter 1 of module 2", where the numbers go on through the book.
-            if not found and above and len(above.parts) == 1 and step.kind == "chapter":
-                found = some[step.number - 1 : step.number] if step.number else ()
-        within = above.parts[0] if above and len(above.parts) == 1 else None
-        return Named(step.kind, tuple(found), None if found else step, within, bool(step.name))
-
-    def _find_from_here(self, step: Step) -> tuple[Part, ...]:
-        here = find_here(step.kind, self.near, self.contents)
-        if here is None:
-            return ()
-        if step.relative == "this":
-            return (here,)
-        there = find_neighbour(here, 1 if step.relative == "next" else -1, self.contents)
-        return (there,) if there else ()
-
-    def _prefer_near(self, named: Named, same: Callable[[OutlineLesson | Chapter, OutlineLesson], bool]) -> Named:
-        """Of several that fit, the one where the last answer came from."""
-        if len(named.parts) < 2 or self.near is None:
-            return named
-        here = tuple(one for one in named.parts if not isinstance(one, Module) and same(one, self.near))
-        return replace(named, parts=here or named.parts)
-
-
-def _number_of_lesson(lesson: OutlineLesson) -> int:
-    return lesson.lesson
-
-
-def _lessons_in(named: Named, in_order: bool) -> list[OutlineLesson]:
-    return [
-        lesson
-        for part in named.parts
-        if not isinstance(part, OutlineLesson)
-        for lesson in (part.sequence if in_order and isinstance(part, Module) else part.lessons)
-    ]
-
-
-def find_here(kind: Kind, near: OutlineLesson | None, contents: Contents) -> Part | None:
-    if near is None or kind == "lesson":
-        return near
-    return contents.chapter_of(near) if kind == "chapter" else contents.module_of(near)
-
-
-def find_neighbour(part: Part, by: int, contents: Contents) -> Part | None:
-    """The part before or after, of the same kind; None at either end, and where the order is not known."""
-    row: Sequence[Part] = contents.sequence
-    if not isinstance(part, OutlineLesson):
-        row = contents.modules if isinstance(part, Module) else contents.chapters
-    elif part not in row:
-        return _leave_overview(part, by, contents)
-    at = row.index(part) + by
+def find_from(part: Part, by: int, kind: Kind, contents: Contents) -> Part | None:
+    """From this part on, or back: the chapter after lesson 3.2; 0 is where we are."""
+    row = contents.in_order(contents.book, kind)
+    own = [one for one in part.lineage if one in row]
+    at = row.index(own[0]) + by if own else -1
     return row[at] if 0 <= at < len(row) else None
 
 
-def _leave_overview(page: OutlineLesson, by: int, contents: Contents) -> OutlineLesson | None:
-    """An overview stands before the first lesson of its chapter, module or book."""
-    if page in contents.lessons:
-        return None
-    at = contents.outline.lessons.index(page)
-    there = contents.outline.lessons[at + 1 :] if by > 0 else contents.outline.lessons[:at][::-1]
-    return next((one for one in there if one in contents.sequence), None)
-
-
-# --- names ----------------------------------------------------------------------------------------
-
-
-def find_named(name: str, parts: Sequence[One]) -> tuple[One, ...]:
+def find_named(name: str, parts: Sequence[Part]) -> list[Part]:
     """Those whose title holds every word of the name; if one is nothing but the name, it alone."""
-    wanted = name_terms(name)
-    having = [one for one in parts if holds_name(_names_of(one), wanted)]
-    exact = [one for one in having if wanted == name_terms(bare_title(one.title))]
-    found = exact or having
-    return tuple(found) if len(found) <= NAMED_MOST else ()
-
-
-def name_terms(text: str) -> frozenset[str]:
-    """ "ROS2" and "ROS 2" are the same name."""
-    spaced = re.sub(r"(?<=[^\W\d_])(?=\d)|[-_./:]", " ", text.lower())
-    return frozenset(split_terms(spaced))
-
-
-def holds_name(title: str, wanted: frozenset[str]) -> bool:
+    wanted = _split_name(name)
+    titles = {one: f"{one.title} {one.page.module if one.page and one.kind == 'module' else ''}" for one in parts}
     # To stem the titles of thousands of pages takes long: first their letters.
-    lowered = title.lower()
-    return bool(wanted) and all(term[:3] in lowered for term in wanted) and wanted <= name_terms(title)
+    close = [one for one in parts if wanted and all(term[:3] in titles[one].lower() for term in wanted)]
+    having = [one for one in close if wanted <= _split_name(titles[one])]
+    exact = [one for one in having if wanted == _split_name(re.sub(rf"^{KIND} \d+", "", one.title.lower()))]
+    # A name that fits many parts names none of them.
+    return (exact or having) if len(exact or having) <= 5 else []
 
 
-def bare_title(title: str) -> str:
-    """Without "Chapter 5:" before it."""
-    return re.sub(rf"^(?:{KIND}) \d+\s*[:.—–-]?\s*", "", title, flags=re.IGNORECASE) or title
-
-
-def _names_of(part: Part) -> str:
-    return f"{part.title} {part.name}" if isinstance(part, Module) else part.title
+def _split_name(text: str) -> frozenset[str]:
+    """ "ROS2" and "ROS 2" are the same name."""
+    return frozenset(split_terms(re.sub(r"(?<=[^\W\d_])(?=\d)|[-_./:]", " ", text.lower())))
 
 
 # --- narrowing a search ---------------------------------------------------------------------------
 
-_ASKS_ON = (
-    r"(?=\s*[,:;?.!)]|\s*$|\s+(?:how|what|why|when|where|which|who|is|are|was|were|does|do|did|can|could|should|the|a|an"
-    r"|about|on|it|we|they|you|i|and|to|for|there)\b)"
-)
-_WAY_TO = r"(?:in|from|of|within|inside|according to|as per)"
-_SAYS = r"(?:says?|tells?|explains?|describes?|mentions?|teach(?:es)?|recommends?|defines?|suggests?|states?|discuss(?:es)?)"
-_STEPS = rf"(?:{_STEP.pattern})(?:(?:{_JOINT.pattern})(?:{_STEP.pattern}))*"
+_GOES_ON = r"(?= ?[,:;?.!]|$| (?:how|what|why|when|where|which|who|is|are|do|does|did|can|should|about)\b)"
 _PLACE = re.compile(
-    rf"\b{_WAY_TO}\s+(?P<steps>{re.sub(r'[?]P<[a-z]+>', '?:', _STEPS)}){_ASKS_ON}"
-    rf"|\b(?P<says>{re.sub(r'[?]P<[a-z]+>', '?:', _STEPS)})\s+{_SAYS}\b"
-    rf"|\b{_WAY_TO}\s+(?P<named>the [\w' -]{{2,60}}? (?:module|chapter|lesson)){_ASKS_ON}"
-    rf"|\b{_WAY_TO}\s+(?P<about>the (?:module|chapter|lesson) (?:on|about|called) [^,?]{{2,60}}),",
-    re.IGNORECASE,
+    rf"\b(?:in|from|of|according to) ({STEPS}|the [\w' -]{{2,60}}? (?:module|chapter|lesson)){_GOES_ON}"
+    r"|\b(?:in|from|of|according to) (the (?:module|chapter|lesson) (?:on|about|called) [^,?]{2,60}),"
+    rf"|\b({STEPS}) (?:says?|explains?|describes?|mentions?)\b"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where in the book a question wants its answer from. Chapters of one number in several modules may all be meant."""
-
-    module: str | None = None
-    chapter: int | None = None
-    parent_doc_id: str | None = None
 
 
 def names_place(question: str) -> bool:
     """Whether it is worth to look at the outline."""
-    return _PLACE.search(" ".join(question.split())) is not None
+    return _PLACE.search(simplify(question)) is not None
 
 
-def find_place(question: str, outline: Outline, near: str | None = None) -> Place | None:
+def find_place(question: str, outline: Outline, near: str | None = None) -> Part | None:
     """ "In chapter 3, how does a node publish?"; None where no place is named, or none that is clear."""
-    found = _PLACE.search(" ".join(question.split()))
-    if found is None:
+    found = _PLACE.search(simplify(question))
+    if found is None or not outline.lessons:
         return None
     contents = read_contents(outline)
-    words = next(filter(None, found.groups()))
-    named = find_parts(words, contents, contents.find_lesson(near))
-    if named is None or not named.parts:
-        return None
-    places = {_to_place(part) for part in named.parts}
-    if len(places) == 1:
-        return places.pop()
-    chapters = {place.chapter for place in places}
-    return Place(chapter=chapters.pop()) if named.kind == "chapter" and len(chapters) == 1 else None
+    named = find_parts(next(filter(None, found.groups())), contents, contents.find_page(near))
+    return named[0] if named and len(named) == 1 else None
 
 
-def _to_place(part: Part) -> Place:
-    match part:
-        case Module():
-            return Place(module=part.name)
-        case Chapter():
-            return Place(part.module, part.number)
-        case OutlineLesson():
-            return Place(part.module, part.chapter, part.parent_doc_id)
-
-
-def narrow_to_place(filters: Filters, place: Place) -> Filters:
+def narrow_to_place(filters: Filters, place: Part) -> Filters:
     """What the caller has set stays: a question narrows a search and never widens it."""
-    lowest = [at for at in (filters.chapter_min, place.chapter) if at is not None]
-    highest = [at for at in (filters.chapter_max, place.chapter) if at is not None]
-    return replace(
-        filters,
-        module=filters.module or place.module,
-        chapter_min=max(lowest, default=None),
-        chapter_max=min(highest, default=None),
-        parent_doc_id=filters.parent_doc_id or place.parent_doc_id,
-    )
+    page = place.page
+    if page is None:
+        return filters
+    lesson = page.parent_doc_id if place.kind == "lesson" else None
+    filters = replace(filters, module=filters.module or page.module, parent_doc_id=filters.parent_doc_id or lesson)
+    if place.kind == "module":
+        return filters
+    highest = page.chapter if filters.chapter_max is None else min(filters.chapter_max, page.chapter)
+    return replace(filters, chapter_min=max(filters.chapter_min or 0, page.chapter), chapter_max=highest)

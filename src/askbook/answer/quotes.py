@@ -5,10 +5,10 @@ from __future__ import annotations
 from askbook.domain import Chunk, Passage, Source
 
 
-def to_source(number: int, passage: Passage, start: int, end: int) -> Source | None:
+def to_source(number: int, passage: Passage, start: int, end: int, headings: tuple[str, ...] = ()) -> Source | None:
     """The source that quotes `chunk.text[start:end]`; None where the file does not say just that in one run."""
     place = place_quote(passage.chunk, start, end)
-    return place and Source(number, passage, passage.chunk.text[start:end], *place)
+    return place and Source(number, passage, passage.chunk.text[start:end], *place, headings)
 
 
 def place_quote(chunk: Chunk, start: int, end: int) -> tuple[int, int] | None:
@@ -26,6 +26,20 @@ def place_quote(chunk: Chunk, start: int, end: int) -> tuple[int, int] | None:
         if at == end:
             return source_start, source_at
     return None
+
+
+def find_runs(chunk: Chunk, start: int, end: int) -> list[tuple[int, int]]:
+    """The stretches of these characters that the file has in one run each, in order."""
+    runs: list[tuple[int, int]] = []
+    for piece in chunk.pieces:
+        first, last = max(start, piece.text_at), min(end, piece.text_at + piece.length)
+        if first >= last:
+            continue
+        if runs and place_quote(chunk, runs[-1][0], last) is not None:
+            runs[-1] = runs[-1][0], last
+        else:
+            runs.append((first, last))
+    return runs
 
 
 def is_verbatim(source: Source) -> bool:

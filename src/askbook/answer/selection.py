@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+from dataclasses import replace
 
 import numpy as np
 
-from askbook.answer.calibration import SMALL_BOOK, Calibration
-from askbook.answer.confidence import JUDGED, find_level
-from askbook.answer.followups import is_bare
-from askbook.domain import Chunk, Confidence, Passage, Piece, Signals
+from askbook.domain import Chunk, Filters, Passage, Piece, SearchOutcome, Signals
+from askbook.errors import EmbedderUnavailable
 from askbook.index.coverage import Rarities, cover
 from askbook.index.embedders.base import Embedder
+from askbook.index.search import WORDS_ONLY
+
+log = logging.getLogger("askbook")
 
 TITLE = "Selected text"
 
 
 def to_selection(text: str, book_id: str) -> Passage:
-    """The text as a passage of its own; its offsets count in what was selected."""
+    """The text as a passage of its own; its offsets count in what was selected, with the line ends of a book."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     chunk = Chunk(
         id=f"selection-{digest[:16]}",
@@ -55,21 +59,25 @@ def to_selection(text: str, book_id: str) -> Passage:
     return Passage(chunk, score=1.0, rank=1, relevance=1.0)
 
 
-async def judge_selection(
-    question: str, selection: Passage, calibration: Calibration, rarities: Rarities, embedder: Embedder | None
-) -> Confidence:
-    """As a small book of one passage; "explain this" is always about what was selected."""
-    if is_bare(question):
-        return _to_confidence(1.0)
-    similarity = None
-    if embedder is not None:
-        [vector] = await embedder.embed_passages([selection.chunk.text])
-        similarity = float(np.dot(vector, await embedder.embed_query(question)))
-    signals = Signals(similarity, cover(selection.chunk, rarities).whole, chunks=SMALL_BOOK)
-    return _to_confidence(calibration.chance_in_book(signals))
+async def search_selection(
+    question: str, text: str, filters: Filters, rarities: Rarities, embedder: Embedder | None
+) -> SearchOutcome:
+    """The selected text as what a search of a small book found."""
+    selection = to_selection(text, filters.book_id)
+    similarity, notices = await _compare(question, text, embedder)
+    coverage = cover(selection.chunk, rarities).whole
+    # It has no vector in the index: its similarity is in the signals alone.
+    passage = replace(selection, coverage=coverage)
+    signals = Signals(similarity, coverage, selection.score, selection.score, chunks=1)
+    return SearchOutcome(question, filters, "hybrid", (passage,), 1, 0.0, 0.0, signals, notices=notices)
 
 
-def _to_confidence(chance: float) -> Confidence:
-    # One passage is all there can be: the seed's counts are for searches.
-    level = find_level(chance, JUDGED)
-    return Confidence(chance, chance, chance, 1, 0.0, level, level != "insufficient")
+async def _compare(question: str, text: str, embedder: Embedder | None) -> tuple[float | None, tuple[str, ...]]:
+    if embedder is None:
+        return None, ()
+    try:
+        # As questions both: somebody waits, and that is all the patience there is.
+        return float(np.dot(await embedder.embed_query(text), await embedder.embed_query(question))), ()
+    except EmbedderUnavailable as error:
+        log.warning("A selected text was compared by its words alone: %s", error.message)
+        return None, (WORDS_ONLY,)

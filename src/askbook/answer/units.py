@@ -32,12 +32,15 @@ _CONTAINER = re.compile(r"[ \t>]*")
 _NEXT_LINE = re.compile(r"(?<=\n)[ \t>]+")
 _NO_TEXT_LINE = re.compile(r"[ \t>]*(?:\[![A-Za-z]+\][+-]?|:{3,}.*|\{[^{}]*\}|\$\$)[ \t]*$")
 _DEFINES = re.compile(r"[^\n]{1,100}\n[ \t>]*:[ \t]")
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9.-]*)[^<>]*>")
 _BETWEEN = re.compile(r"[\s>*+\-\d.)\[\]xX]*")
 _WORD = re.compile(r"\w[\w'’.-]*")
-_HIDES = re.compile(r"<!--|<\||!\[|(?:java|vb)script:|<[^<>]*\b(?:style|hidden|on\w+)\s*=", re.IGNORECASE)
+_HIDES = re.compile(
+    r"<!--|<\||!\[|(?:java|vb)script:|<[^<>]*(?:\b(?:style|hidden|on\w+)\s*=|\shidden\b)", re.IGNORECASE
+)
 _RUNS = re.compile(r"<(?:script|style|template|noscript|iframe|object|svg|math)\b", re.IGNORECASE)
 _OPENS_TAG = re.compile(r"</?([A-Za-z][\w.-]*)(?=[\s/>])")
 
@@ -62,7 +65,7 @@ class Block:
     headings: tuple[str, ...] = ()
     """Those above it in this text, the nearest last."""
     items: tuple[Span, ...] = ()
-    """Of a list: each item with all that lies in it, without its marker."""
+    """Of a list: each item with its marker and all that lies in it."""
 
 
 def split_blocks(text: str) -> tuple[Block, ...]:
@@ -88,6 +91,17 @@ def prefix_of(text: str, start: int) -> str:
     """What stands before a quote on its first line, as the lines after it have it."""
     opening = text[text.rfind("\n", 0, start) + 1 : start]
     return opening if not _CONTAINER.sub("", opening) or _MARKER.search(opening) else ""
+
+
+def inside_of(text: str, unit: Unit) -> Span:
+    """The lines of a listing without its fences, the rows of a table without its head."""
+    lines = text[unit.start : unit.end].split("\n")
+    fence = _FENCE.match(lines[0])
+    closing = _CONTAINER.sub("", lines[-1], count=1)
+    above = 2 if unit.kind == "table" else 1 if fence else 0
+    below = 1 if fence and closing.startswith(fence[0]) and not closing.strip("`~") else 0
+    start = unit.start + sum(len(line) + 1 for line in lines[:above])
+    return min(start, unit.end), unit.end - sum(len(line) + 1 for line in lines[-1:] * below)
 
 
 def lies_close(text: str, units: Sequence[Unit], start: int, end: int) -> bool:
@@ -147,13 +161,8 @@ class _Reading:
         first, stop = self._lines_of(self._tokens[at])
         units = [unit for inner in range(at, end) for unit in self._read_units(inner, in_list=True)]
         own = (token for token in self._tokens[at:end] if token.level == self._tokens[at].level + 1)
-        items = [self._read_item(token) for token in own if token.type == "list_item_open"]
+        items = [self._lines_of(token) for token in own if token.type == "list_item_open"]
         return self._block(_LISTS[self._tokens[at].type], first, stop, units, items)
-
-    def _read_item(self, token: Token) -> Span:
-        start, end = self._lines_of(token)
-        marker = _MARKER.match(self._text, start, end)
-        return (marker.end() if marker else start), end
 
     def _read_leaf(self, at: int) -> Block | None:
         units = list(self._read_units(at, in_list=False))

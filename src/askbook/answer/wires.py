@@ -17,6 +17,7 @@ from agents.models.fake_id import FAKE_RESPONSES_ID
 
 from askbook.answer.retrieval_tool import DESCRIPTION, NAME
 
+VERDICTS = "verdicts"
 EVENT_BYTES = 4 * 2**20
 """No event is so long."""
 
@@ -80,6 +81,12 @@ class Wire(Protocol):
         """The request; None is left out of it. `tool`: the parameters of the one tool, as JSON Schema."""
         ...
 
+    def write_judgement(
+        self, model: str, rules: str, case: str, settings: ModelSettings, schema: Any
+    ) -> dict[str, Any]:
+        """A request without tools, whose answer is JSON of this schema."""
+        ...
+
     def read(self, event: Mapping[str, Any], heard: Heard) -> None: ...
 
 
@@ -100,6 +107,22 @@ class ChatWire:
             "tool_choice": settings.tool_choice,
             "temperature": settings.temperature,
             "max_tokens": settings.max_tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "store": False,
+        }
+
+    def write_judgement(
+        self, model: str, rules: str, case: str, settings: ModelSettings, schema: Any
+    ) -> dict[str, Any]:
+        return {
+            "model": model,
+            "messages": [{"role": "system", "content": rules}, {"role": "user", "content": case}],
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": VERDICTS, "strict": True, "schema": schema},
+            },
+            "temperature": settings.temperature,
             "stream": True,
             "stream_options": {"include_usage": True},
             "store": False,
@@ -145,6 +168,19 @@ class ResponsesWire:
             "tool_choice": settings.tool_choice,
             "temperature": settings.temperature,
             "max_output_tokens": settings.max_tokens,
+            "stream": True,
+            "store": False,
+        }
+
+    def write_judgement(
+        self, model: str, rules: str, case: str, settings: ModelSettings, schema: Any
+    ) -> dict[str, Any]:
+        return {
+            "model": model,
+            "instructions": rules,
+            "input": [{"role": "user", "content": case}],
+            "text": {"format": {"type": "json_schema", "name": VERDICTS, "strict": True, "schema": schema}},
+            "temperature": settings.temperature,
             "stream": True,
             "store": False,
         }
@@ -198,23 +234,25 @@ def _to_function(tool: Any) -> dict[str, Any]:
 
 async def read_events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The data of each server-sent event. Split at line feeds alone: a text may hold what Unicode calls a line's end."""
-    rest, data = b"", b""
+    rest, data = bytearray(), bytearray()
     async for part in parts:
-        *lines, rest = (rest + part).split(b"\n")
+        rest += part
+        # Looked for in what is new alone: an event may come byte by byte.
+        *lines, rest = rest.split(b"\n") if b"\n" in part else [rest]
         for line in (one.rstrip(b"\r") for one in lines):
             if line:
                 data += _read_data(line)
             elif data:
-                yield data.strip()
-                data = b""
+                yield bytes(data.strip())
+                data.clear()
         if len(data) + len(rest) > EVENT_BYTES:
             raise ValueError("an event without an end")
     data += _read_data(rest)
     if data:
-        yield data.strip()
+        yield bytes(data.strip())
 
 
-def _read_data(line: bytes) -> bytes:
+def _read_data(line: bytearray) -> bytearray:
     """With a line feed after it: data of several lines stays in several. Nothing of any other field."""
-    said = line[5:].strip() if line.startswith(b"data:") else b""
-    return said + b"\n" if said else b""
+    said = line[5:].strip() if line.startswith(b"data:") else bytearray()
+    return said + b"\n" if said else said

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from asyncio import FIRST_COMPLETED
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fastapi import Request
@@ -55,7 +56,7 @@ async def stream_reply(
     askbook: Askbook | None = None,
 ) -> EventStream:
     """The answer as it comes; `write` puts an event on the wire. What fails before there is anything to send is raised."""
-    events = _follow(running, question, askbook, [])
+    events = _follow(running, replace(question, streamed=True), askbook, [])
     try:
         opening = await _begin(events)
     except BaseException:

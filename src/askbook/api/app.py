@@ -19,7 +19,7 @@ from askbook.api.bodies import BoundedRequests
 from askbook.api.closing import Closing, told_by_signals
 from askbook.api.failing import install_handlers
 from askbook.api.guard import OutageGuard
-from askbook.api.limits import LimitHeaders, build_limiter
+from askbook.api.limits import LimitHeaders, RateLimiter, build_limiter
 from askbook.api.metrics import Metrics
 from askbook.api.middleware import RequestScope
 from askbook.api.origins import KnownOrigins
@@ -62,9 +62,11 @@ def create_app(settings: Settings, patience: Patience | None = None, *, alone: b
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_askbook(settings) as askbook:
-            running = _build_running(settings, patience or Patience(), askbook, metrics)
+            running = _build_running(settings, patience or Patience(), askbook, metrics, app.state.limiter)
             app.state.askbook, app.state.running = askbook, running
-            await _warm(askbook)
+            for notice in askbook.notices:
+                logger.warning(notice)
+            await askbook.warm()
             if alone:
                 _settle()
             with told_by_signals(running.closing):
@@ -108,20 +110,24 @@ def _wrap(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         expose_headers=EXPOSED,
     )
     app.add_middleware(LimitHeaders)
-    app.add_middleware(RequestScope, metrics=metrics)
+    app.add_middleware(RequestScope, metrics=metrics, public_url=settings.askbook_public_url)
 
 
 # --- while it runs --------------------------------------------------------------------------------
 
 
-def _build_running(settings: Settings, patience: Patience, askbook: Askbook, metrics: Metrics) -> Running:
+def _build_running(
+    settings: Settings, patience: Patience, askbook: Askbook, metrics: Metrics, limiter: RateLimiter | None
+) -> Running:
     database = askbook.ledger.database
-    watch = Watch({"database": lambda: _ping(database), "index": askbook.index.ping})
+    shared = {"redis": limiter.ping} if limiter is not None and limiter.shared is not None else {}
+    watch = Watch({"database": lambda: _ping(database), "index": askbook.index.ping, **shared})
     for part in watch.signs:
         metrics.watch_part(part, lambda part=part: watch.signs[part].up)
-    agent = askbook.agent
-    if agent is not None:
-        metrics.watch_breaker(lambda: agent.is_resting)
+    for service, breaker in askbook.breakers.items():
+        metrics.watch_breaker(service, lambda breaker=breaker: breaker.is_open)
+    if limiter is not None and limiter.shared is not None:
+        metrics.watch_breaker("redis", lambda: limiter.breaker.is_open)
     return Running(
         settings=settings,
         patience=patience,
@@ -137,19 +143,6 @@ def _build_running(settings: Settings, patience: Patience, askbook: Askbook, met
 async def _ping(database: Database) -> None:
     async with database.reading() as connection:
         await connection.execute(text("SELECT 1"))
-
-
-async def _warm(askbook: Askbook) -> None:
-    """The first question shall not wait for an import, or for weights to be read."""
-    for notice in askbook.notices:
-        logger.warning(notice)
-    try:
-        if askbook.agent is not None:
-            await askbook.agent.open()
-        if askbook.embedder is not None:
-            await askbook.embedder.embed_query("Is everything ready?")
-    except AskbookError as error:
-        logger.error("not ready yet: %s", error.message)
 
 
 def _settle() -> None:

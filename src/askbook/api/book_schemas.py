@@ -9,11 +9,12 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
+from askbook.api.addresses import Address, Addressed
 from askbook.api.schemas import FileProblem, IngestionJob
 from askbook.domain import BookRecord, Chunk, FacetValue, LessonRecord, Outline, OutlineLesson
 
 
-class DocumentMetadata(BaseModel):
+class DocumentMetadata(Addressed):
     """Seed 003's: where a chunk stands, and for whom it was written."""
 
     book_id: str
@@ -36,7 +37,6 @@ class DocumentMetadata(BaseModel):
     created_at: datetime | None
     updated_at: datetime | None
     heading_path: list[str]
-    url: str
     facets: dict[str, FacetValue]
     first_line: int
     last_line: int
@@ -53,6 +53,8 @@ class DocumentChunk(BaseModel):
     word_count: int
     token_count: int
     char_count: int
+    embedded_at: datetime | None = Field(description="Null while it waits for its vector.")
+    embedding_model: str | None
 
     @classmethod
     def from_chunk(cls, chunk: Chunk, book_id: str) -> Self:
@@ -65,6 +67,8 @@ class DocumentChunk(BaseModel):
             word_count=chunk.word_count,
             token_count=chunk.token_count,
             char_count=chunk.char_count,
+            embedded_at=chunk.embedded_at,
+            embedding_model=chunk.embedding_model,
         )
 
 
@@ -76,7 +80,7 @@ class ContextResponse(BaseModel):
     chunks: list[DocumentChunk]
 
 
-class LessonResponse(BaseModel):
+class LessonResponse(Addressed):
     """A whole lesson, in order."""
 
     parent_doc_id: str
@@ -86,7 +90,6 @@ class LessonResponse(BaseModel):
     chapter: int
     lesson: int
     source_file: str
-    url: str
     total_chunks: int
     chunks: list[DocumentChunk]
 
@@ -113,12 +116,11 @@ class SectionContents(BaseModel):
     depth: int = Field(ge=1, description="1 for a section of the lesson, 2 for a section of that, and so on.")
 
 
-class LessonContents(BaseModel):
+class LessonContents(Addressed):
     parent_doc_id: str
     lesson: int
     title: str
-    url: str = Field(description="Where it is published.")
-    read_url: str = Field(description="Where askbook shows it.")
+    read_url: Address = Field(description="Where askbook shows it.")
     sections: list[SectionContents]
 
 

@@ -56,13 +56,21 @@ async def get_caller(
     request.state.caller = caller
     limiter: RateLimiter | None = request.app.state.limiter
     if caller.key_id and limiter is not None:
-        await _spend(request, limiter, caller.key_id)
+        await _spend(request, limiter, caller.key_id, 1)
     return caller
 
 
-async def get_admin(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
+async def get_admin(request: Request, caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
+    """What a route costs beyond one request, only those pay who may call it; all such routes are an admin's."""
     if caller.role != "admin":
         raise NotAllowed("this needs the key of an admin", "`askbook keys create --role admin` makes one.")
+    limiter: RateLimiter | None = request.app.state.limiter
+    cost = COSTS.get(getattr(request.scope.get("route"), "path", ""), 1)
+    if cost > 1 and caller.key_id and limiter is not None:
+        # One is spent already, and no route costs more than a whole minute.
+        rest = min(cost, limiter.item.amount) - 1
+        if rest:
+            await _spend(request, limiter, caller.key_id, rest)
     return caller
 
 
@@ -121,9 +129,8 @@ def _is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-async def _spend(request: Request, limiter: RateLimiter, key_id: str) -> None:
-    path = getattr(request.scope.get("route"), "path", "")
-    allowance = request.state.allowance = await limiter.spend(key_id, COSTS.get(path, 1))
+async def _spend(request: Request, limiter: RateLimiter, key_id: str, cost: int) -> None:
+    allowance = request.state.allowance = await limiter.spend(key_id, cost)
     if not allowance.allowed:
         raise TooManyRequests(
             f"more than {allowance.limit} requests in a minute", f"Try again in {allowance.seconds} seconds."

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from askbook.api.requests import SessionId, to_storable
-from askbook.api.schemas import ChatResponse, ChatSource, RefusalBody
+from askbook.api.schemas import ChatResponse, ChatSource, CheckedStatement, RefusalBody
 from askbook.errors import InputError
 
 ANY_BOOK = "askbook"
@@ -122,6 +122,7 @@ class _Ours(BaseModel):
     confidence_level: str | None = None
     refusal: RefusalBody | None = None
     notices: list[str] | None = None
+    removed: list[CheckedStatement] | None = None
 
 
 def pick_ours(chat: ChatResponse) -> dict[str, Any]:

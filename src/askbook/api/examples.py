@@ -104,7 +104,8 @@ COMPLETION_EVENTS: dict[str, Any] = {
 }
 STREAM: dict[str, Any] = {
     "description": "Server-sent events: `tool_call` (ToolCallEvent), `retrieval` (RetrievalResult), `content` "
-    "(ContentEvent), then `done` (ChatResponse) or `error` (ErrorResponse). The deltas together are the response. "
+    "(ContentEvent), then `done` (ChatResponse) or `error` (ErrorResponse). The first two are left out where nothing is "
+    "searched. The deltas together are the response. "
     "Comments keep the connection alive. A client that leaves ends the answer, and nothing of it is kept; asked again "
     "with the same session_id, the conversation goes on.",
     "content": CHAT_EVENTS,

@@ -8,6 +8,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from askbook.api.addresses import Addressed
 from askbook.api.requests import NUMBER_MAX, RequestBody, SessionId
 from askbook.domain import Feedback, Gap
 from askbook.store.questions import COMMENT_MAX
@@ -57,11 +58,10 @@ class FeedbackResponse(BaseModel):
         )
 
 
-class GapSection(BaseModel):
+class GapSection(Addressed):
     model_config = ConfigDict(from_attributes=True)
 
     title: str
-    url: str
     source_file: str
     parent_doc_id: str
 

@@ -18,13 +18,14 @@ from limits.errors import StorageError as LimitsError
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from askbook.errors import InputError
+from askbook.breaker import Breaker, Outcome
+from askbook.errors import InputError, StorageError
 from askbook.settings import Settings
 
 logger = logging.getLogger("askbook.limits")
 
 COSTS = {"/ingestion/trigger": 10, "/gaps": 5}
-"""Routes that cost more than one request."""
+"""Routes that cost more than one request, all of them an admin's."""
 SKEW_SECONDS = 10.0
 """The clocks of two machines may differ by so much."""
 REST_SECONDS = 5.0
@@ -81,16 +82,27 @@ class RateLimiter:
         self.clock = clock
         self.own = MovingWindowRateLimiter(SteadyMemory(clock))
         self.shared = MovingWindowRateLimiter(shared) if shared else None
-        self.shared_from = -math.inf
+        self.breaker = Breaker(clock, failures=1, rest=REST_SECONDS)
 
     async def spend(self, key_id: str, cost: int = 1) -> Allowance:
-        if self.shared is not None and self.clock() >= self.shared_from:
+        ticket = self.breaker.enter() if self.shared is not None else None
+        if self.shared is not None and ticket is not None:
+            outcome: Outcome = "neither"
             try:
-                return await self._spend(self.shared, time.time, key_id, cost)
+                allowance = await self._spend(self.shared, time.time, key_id, cost)
+                outcome = "succeeded"
+                return allowance
             except LimitsError as error:
                 logger.warning("Redis does not count: %s", type(error.__cause__).__name__)
-                self.shared_from = self.clock() + REST_SECONDS
+                outcome = "failed"
+            finally:
+                self.breaker.settle(ticket, outcome)
         return await self._spend(self.own, self.clock, key_id, cost)
+
+    async def ping(self) -> None:
+        """Asks Redis whether it is there."""
+        if self.shared is not None and not await self.shared.storage.check():
+            raise StorageError("Redis does not answer")
 
     async def _spend(self, window: MovingWindowRateLimiter, clock: Clock, key_id: str, cost: int) -> Allowance:
         minute = self.item.get_expiry()

@@ -27,7 +27,9 @@ class Metrics:
         self.model_calls = self._count("askbook_model_calls", "Calls to the model's service", "state")
         self.sentences_removed = self._count("askbook_sentences_removed", "Sentences that the check took out")
         self.streams = self._level("askbook_streams", "Streams that are open")
-        self.breaker_open = self._level("askbook_breaker_open", "1 while the model's service is left alone")
+        self.breaker_open = self._level(
+            "askbook_breaker_open", "1 from when the service is left alone until a call to it has succeeded", "service"
+        )
         self.part_up = self._level("askbook_part_up", "1 while the part answers", "part")
         self.jobs = self._count("askbook_jobs", "Ingestion jobs that ended", "status")
         self.job_progress = self._level("askbook_job_progress", "How far the running job is, 0 to 1")
@@ -84,8 +86,8 @@ class Metrics:
         self.jobs.labels(job.status).inc()
         self.job_progress.set(job.progress)
 
-    def watch_breaker(self, is_open: Callable[[], bool]) -> None:
-        self.breaker_open.set_function(lambda: float(is_open()))
+    def watch_breaker(self, service: str, is_open: Callable[[], bool]) -> None:
+        self.breaker_open.labels(service).set_function(lambda: float(is_open()))
 
     def watch_part(self, part: str, is_up: Callable[[], bool]) -> None:
         self.part_up.labels(part).set_function(lambda: float(is_up()))

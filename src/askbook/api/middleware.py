@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from askbook.api.addresses import at_home, read_home
 from askbook.api.failing import to_unknown
 from askbook.api.metrics import Metrics
 
@@ -38,6 +40,8 @@ class RequestScope:
 
     app: ASGIApp
     metrics: Metrics
+    public_url: str | None
+    """None: where the caller found it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -56,7 +60,8 @@ class RequestScope:
                 _add_headers(MutableHeaders(scope=message), request_id)
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        home = at_home(self.public_url or read_home(Request(scope)))
+        with structlog.contextvars.bound_contextvars(request_id=request_id), home:
             try:
                 await self.app(scope, receive, send_on)
             except Exception:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from askbook.answer.ask import SELECTED_MAX, TOP_K_MAX
+from askbook.api.addresses import from_address
 from askbook.domain import (
     LIMIT_MAX,
     QUERY_MAX,
@@ -23,13 +24,15 @@ from askbook.domain import (
 )
 from askbook.settings import Settings
 from askbook.store import database
-from askbook.store.threads import TITLE_MAX
+from askbook.store.threads import METADATA_BYTES, READER_NAMES, TITLE_MAX
 
 NUMBER_MAX = 1_000_000
 PREFIX_MAX = 500
+DEPTH_MAX = 5
 UUID4 = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
 UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 BOOK_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+NOT_BLANK = r"\S"
 
 
 def to_storable(value: Any) -> Any:
@@ -53,7 +56,7 @@ def _not_blank(text: str) -> str:
 
 QuestionText = Annotated[
     str,
-    Field(min_length=1, max_length=QUERY_MAX, json_schema_extra={"pattern": r"\S"}),
+    Field(min_length=1, max_length=QUERY_MAX, json_schema_extra={"pattern": NOT_BLANK}),
     AfterValidator(_not_blank),
 ]
 BookId = Annotated[str, Field(pattern=BOOK_ID, description="The book; may be left out where there is only one.")]
@@ -154,23 +157,68 @@ class ChatRequest(_Asked):
         default=0.7,
         ge=0,
         le=1,
-        description="Passages of a lower relevance are left out. It is applied where it is sent. Left out, no passage is "
-        "dropped for it: an answer of low confidence, which comes with a disclaimer, would never be given.",
+        description="The least relevance: what lies below it counts as not found. Relevance is calibrated: with 0.7 an "
+        "answer of low confidence is seldom given, with 0 every one that the levels allow.",
     )
     include_embedding: bool = Field(
-        default=False, description="Send the question's vector along in the `retrieval` event of a stream."
+        default=False,
+        description="Send the question's vectors along: in `retrieval`, an event of a stream, else a field. Where nothing "
+        "is searched, as for the number of chapters, there is no `retrieval` in either.",
     )
 
     def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
         question = self._to_question(self.message, book_id, owner, session_id, settings)
-        sent = "similarity_threshold" in self.model_fields_set
-        return replace(question, threshold=self.similarity_threshold) if sent else question
+        return replace(question, threshold=max(question.threshold, self.similarity_threshold))
 
 
-class RenameRequest(RequestBody):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"title": "Nodes and topics"}]})
+Tag = Annotated[str, Field(min_length=1, max_length=64, pattern=NOT_BLANK)]
+MetadataName = Annotated[str, Field(min_length=1, max_length=64)]
 
-    title: str = Field(min_length=1, max_length=TITLE_MAX, pattern=r"\S", description="The conversation's new name.")
+
+class ThreadChange(RequestBody):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"title": "Nodes and topics", "tags": ["ros2"], "metadata": {"course": 7}}]}
+    )
+
+    title: str | None = Field(
+        default=None, min_length=1, max_length=TITLE_MAX, pattern=NOT_BLANK, description="The conversation's new name."
+    )
+    tags: list[Tag] | None = Field(default=None, max_length=20, description="In place of those that it has.")
+    metadata: dict[MetadataName, Any] | None = Field(
+        default=None,
+        max_length=50,
+        description=f"Laid over what it has, {METADATA_BYTES} bytes at most; null takes a name out. Nested {DEPTH_MAX} "
+        'levels at most, itself the first and the innermost value the last: `{"x": [[[1]]]}`.',
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.title is None and self.tags is None and self.metadata is None:
+            raise PydanticCustomError("nothing", "must change something: title, tags or metadata")
+        if _depth(self.metadata) > DEPTH_MAX:
+            raise PydanticCustomError("too_deep", "is nested too deeply")
+        self._check_names(self.metadata or {})
+        return self
+
+    def _check_names(self, metadata: dict[str, Any]) -> None:
+        """What askbook itself keeps there has the same rules on every way in."""
+        if "tags" in metadata:
+            raise PydanticCustomError("tags", "must not have tags in its metadata: send them beside it")
+        try:
+            ReaderProfile.model_validate({name: metadata[name] for name in READER_NAMES & metadata.keys()})
+        except ValidationError as error:
+            name = error.errors()[0]["loc"][0]
+            raise PydanticCustomError(
+                "reader", "has a {name} in its metadata that no reader can have", {"name": name}
+            ) from None
+
+    def to_metadata(self) -> dict[str, Any]:
+        return {**(self.metadata or {}), **({"tags": self.tags} if self.tags is not None else {})}
+
+
+def _depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
 
 
 class SearchRequest(RequestBody):
@@ -199,6 +247,11 @@ class SearchRequest(RequestBody):
     limit: int = Field(default=5, ge=1, le=LIMIT_MAX)
     mode: SearchMode = Field(default="hybrid", description="Words and meaning, meaning alone, or words alone.")
     threshold: float = Field(default=0.0, ge=0, le=1, description="Leave out what scores less.")
+    rerank: bool | None = Field(
+        default=None,
+        description="Read the first twenty and order them by how well they answer. Left out: only where a reranker is set up.",
+    )
+    include_embedding: bool = Field(default=False, description="Send the question's vectors along.")
     facets: dict[FacetName, list[FacetChoice]] = Field(
         default_factory=dict[str, list[FacetValue]], max_length=20, description="Any facet that the book declares."
     )
@@ -221,7 +274,7 @@ class SearchRequest(RequestBody):
             self.layer_filter,
             self.parent_doc_id.lower() if self.parent_doc_id else None,
             {name: tuple(values) for name, values in self.facets.items()},
-            self.url_prefix,
+            from_address(self.url_prefix) if self.url_prefix else None,
             self.heading_prefix,
         )
 

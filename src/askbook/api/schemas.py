@@ -8,6 +8,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from askbook.answer.check.marks import drop_marks
+from askbook.api.addresses import Addressed
 from askbook.domain import (
     LIVE_MESSAGES,
     TIER_MAX,
@@ -24,9 +26,11 @@ from askbook.domain import (
     Message,
     Passage,
     PassagesFound,
+    Quote,
     Refusal,
     RefusalReason,
     Replied,
+    Reply,
     SearchMode,
     SearchOutcome,
     Source,
@@ -36,7 +40,7 @@ from askbook.domain import (
 )
 
 
-class SearchResult(BaseModel):
+class SearchResult(Addressed):
     text: str
     score: float = Field(ge=0, le=1, description="The calibrated relevance; results are in its order.")
     source_file: str
@@ -55,7 +59,6 @@ class SearchResult(BaseModel):
     content_hash: str | None
     chunk_id: str
     rank: int
-    url: str
     heading_path: list[str]
     facets: dict[str, FacetValue]
     similarity: float | None = Field(description="The raw cosine; null for a chunk without a vector.")
@@ -81,20 +84,54 @@ class SearchResult(BaseModel):
         )
 
 
-class SearchResponse(BaseModel):
+class QueryKeywords(BaseModel):
+    """A sparse vector: the ids of the question's words and their weights."""
+
+    indices: list[int]
+    values: list[float]
+
+
+class Retrieved(BaseModel):
+    """What every search tells of itself: seed 002's RetrievalContext, and seed 004's vector where it was asked for."""
+
+    retrieved_at: datetime
+    filter_applied: str | None = Field(description="The prefix of an address or a heading that it was kept to.")
+    query_embedding: list[float] | None = Field(
+        description="The question's vector, where `include_embedding` asked for it; null where the words alone were searched."
+    )
+    query_keywords: QueryKeywords | None = Field(description="The weights of its words, likewise.")
+
+
+def _tell_retrieval(outcome: SearchOutcome | None, include_embedding: bool) -> dict[str, Any]:
+    if outcome is None:
+        nothing = dict.fromkeys(("filter_applied", "query_embedding", "query_keywords"))
+        return {**nothing, "retrieved_at": datetime.now(UTC)}
+    keywords = QueryKeywords(indices=list(outcome.keywords), values=list(outcome.keywords.values()))
+    return {
+        "retrieved_at": outcome.retrieved_at or datetime.now(UTC),
+        "filter_applied": " and ".join(filter(None, (outcome.filters.url_prefix, outcome.filters.heading_prefix)))
+        or None,
+        "query_embedding": list(outcome.vector) if include_embedding and outcome.vector is not None else None,
+        "query_keywords": keywords if include_embedding else None,
+    }
+
+
+class SearchResponse(Retrieved):
     query: str
     results: list[SearchResult]
     total_found: int
     hardware_tier_filter: int
     module_filter: str | None
     book_id: str
-    mode: SearchMode
+    mode: SearchMode = Field(description="As it was searched: `keyword` where the embedder did not answer.")
     embedding_time_ms: float
     retrieval_time_ms: float
+    notices: list[str] = Field(description="A service that did not take part.")
 
     @classmethod
-    def from_outcome(cls, outcome: SearchOutcome) -> Self:
+    def from_outcome(cls, outcome: SearchOutcome, include_embedding: bool = False) -> Self:
         return cls(
+            **_tell_retrieval(outcome, include_embedding),
             query=outcome.query,
             results=[SearchResult.from_passage(passage) for passage in outcome.passages],
             total_found=outcome.total_found,
@@ -104,6 +141,7 @@ class SearchResponse(BaseModel):
             mode=outcome.mode,
             embedding_time_ms=outcome.embedding_ms,
             retrieval_time_ms=outcome.retrieval_ms,
+            notices=list(outcome.notices),
         )
 
 
@@ -117,6 +155,12 @@ class ConfidenceMetrics(BaseModel):
     chunk_diversity: float = Field(ge=0, le=1)
     confidence_level: ConfidenceLevel
     should_answer: bool
+    chance: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="How often a text like the one shown answers; null where nothing was read.",
+    )
 
     @classmethod
     def from_confidence(cls, confidence: Confidence) -> Self:
@@ -133,6 +177,9 @@ class SearchSignals(BaseModel):
     unknown_words: list[str]
     chance_in_book: float | None
     chance_right_place: float | None
+    chance_on_topic: float | None = Field(description="As read: that the book speaks of this; null without a reader.")
+    chance_answered: float | None = Field(description="As read: that some excerpt answers it.")
+    chance_shown: float | None = Field(description="As read: that the text which would be shown answers it.")
 
 
 class Explanation(BaseModel):
@@ -151,18 +198,31 @@ class Explanation(BaseModel):
     )
 
 
-class SourceChunk(BaseModel):
-    """A passage that the answer was made from; those that it cites come first, in the order of their numbers."""
+class QuotedPlace(BaseModel):
+    """Words of the book that an answer leans on, verbatim, and where they stand in the source file, in characters."""
+
+    quote: str
+    start: int
+    end: int
+
+    @classmethod
+    def from_quote(cls, quote: Quote) -> Self:
+        return cls(quote=quote.text, start=quote.start, end=quote.end)
+
+
+class SourceChunk(Addressed):
+    """A passage that the answer was made from, once; the best score first."""
 
     content: str
-    url: str
     chunk_id: str
     document_id: str
     similarity_score: float = Field(ge=0, le=1, description="The calibrated relevance.")
-    position: int = Field(ge=1, description="Place in this list; for a cited passage the number of its mark, [1].")
+    position: int = Field(ge=1, description="Its rank by score, and its place in this list.")
     cited: bool
+    number: int | None = Field(description="That of its mark in the answer, [1]; null where it is not cited.")
     title: str
     quote: str | None = Field(description="The words that the answer leans on, verbatim; null where it is not cited.")
+    places: list[QuotedPlace] = Field(description="All of its words that the answer leans on; the first are `quote`.")
     source_file: str
     start: int = Field(description="Where the quote, or the passage, begins in the source file, in characters.")
     end: int
@@ -180,8 +240,10 @@ class SourceChunk(BaseModel):
             similarity_score=passage.rating,
             position=position,
             cited=source is not None,
+            number=source.number if source else None,
             title=" › ".join(chunk.heading_path),
             quote=source.quote if source else None,
+            places=[QuotedPlace.from_quote(one) for one in source.quotes] if source else [],
             source_file=chunk.source_file,
             start=source.start if source else chunk.start,
             end=source.end if source else chunk.end,
@@ -202,7 +264,7 @@ class ResponseMetadata(BaseModel):
     answered_by: AnsweredBy | None = Field(description="Who wrote it: the book's own sentences, or a model.")
     model: str | None
     tokens_used: int = Field(ge=0)
-    retrieval_count: int = Field(ge=0, description="Searches made for this question.")
+    retrieval_count: int = Field(ge=0, description="Different chunks retrieved, over all searches.")
     searched: str = Field(description="The question made whole from its thread.")
     created_at: datetime
 
@@ -211,7 +273,7 @@ class ResponseMetadata(BaseModel):
         reply, account = replied.reply, replied.account
         return cls(
             response_time_ms=account.response_ms,
-            chunk_count=len(account.passages),
+            chunk_count=len(_find_passages(reply, account)),
             embedding_time_ms=account.embedding_ms,
             retrieval_time_ms=account.retrieval_ms,
             generation_time_ms=account.generation_ms,
@@ -221,7 +283,7 @@ class ResponseMetadata(BaseModel):
             answered_by=reply.answered_by if isinstance(reply, Answer) else None,
             model=account.model,
             tokens_used=account.tokens_used,
-            retrieval_count=len(account.retrievals),
+            retrieval_count=account.retrieved,
             searched=account.searched,
             created_at=account.created_at,
         )
@@ -270,15 +332,29 @@ class AgentResponse(BaseModel):
             refusal=None if isinstance(reply, Answer) else _to_refusal(reply),
             statements=[CheckedStatement.from_statement(one) for one in answer.statements] if answer else [],
             removed=[CheckedStatement.from_statement(one) for one in reply.removed],
-            notices=list(answer.notices) if answer else [],
+            notices=list(reply.notices),
         )
+
+    def without_sources(self) -> Self:
+        """And without the marks that would point at them."""
+        statements = [one.model_copy(update={"text": drop_marks(one.text), "cites": []}) for one in self.statements]
+        changes = {"answer": drop_marks(self.answer), "sources": [], "statements": statements}
+        return self.model_copy(update=changes)
 
 
 def _to_sources(answer: Answer, account: Account) -> list[SourceChunk]:
-    cited = [SourceChunk.from_passage(source.passage, source.number, source) for source in answer.sources]
-    shown = {source.passage.chunk.id for source in answer.sources}
-    rest = [passage for passage in account.passages if passage.chunk.id not in shown]
-    return cited + [SourceChunk.from_passage(one, place) for place, one in enumerate(rest, start=len(cited) + 1)]
+    passages = _find_passages(answer, account)
+    cited = {source.passage.chunk.id: source for source in answer.sources}
+    return [
+        SourceChunk.from_passage(one, place, cited.get(one.chunk.id)) for place, one in enumerate(passages, start=1)
+    ]
+
+
+def _find_passages(reply: Reply, account: Account) -> list[Passage]:
+    """What was found for the question, and what a model found beside it and cites; each once, the best first."""
+    cited = [source.passage for source in reply.sources] if isinstance(reply, Answer) else []
+    once = {one.chunk.id: one for one in (*cited, *account.passages)}
+    return sorted(once.values(), key=lambda one: -one.rating)
 
 
 def _to_refusal(refusal: Refusal) -> RefusalBody:
@@ -291,7 +367,7 @@ NO_MODULE = "main"
 """What lessons belong to that lie in no module's folder; no step of their heading path is a module's."""
 
 
-class ChatSource(BaseModel):
+class ChatSource(Addressed):
     """Seed 004's Source: a passage that the answer cites, in the order of the marks, [1] first."""
 
     model_config = ConfigDict(title="Source")
@@ -300,10 +376,10 @@ class ChatSource(BaseModel):
     similarity_score: float = Field(ge=0, le=1, description="The calibrated relevance.")
     chapter: str
     section: str
-    url: str
     chunk_index: int = Field(ge=0)
     chunk_id: str
     quote: str = Field(description="The words that the answer leans on, verbatim.")
+    places: list[QuotedPlace] = Field(description="All of its words that the answer leans on; the first are `quote`.")
 
     @classmethod
     def from_source(cls, source: Source) -> Self:
@@ -317,6 +393,7 @@ class ChatSource(BaseModel):
             chunk_index=chunk.chunk_index,
             chunk_id=chunk.id,
             quote=source.quote,
+            places=[QuotedPlace.from_quote(one) for one in source.quotes],
         )
 
 
@@ -347,7 +424,13 @@ class ChatResponse(BaseModel):
     should_answer: bool
     refusal: RefusalBody | None
     notices: list[str] = Field(description="A doubt that readers must see.")
+    removed: list[CheckedStatement] = Field(description="Sentences of the model that the check took out, and why.")
     metadata: ResponseMetadata
+    retrieval: RetrievalResult | None = Field(
+        default=None,
+        description="What was found, where `include_embedding` asked for it; a stream has it as an event. Null where "
+        "nothing was searched.",
+    )
 
     @classmethod
     def from_replied(cls, replied: Replied, session_id: str, user_id: str | None = None) -> Self:
@@ -363,15 +446,15 @@ class ChatResponse(BaseModel):
             confidence_level=confidence.confidence_level if answered and confidence else "insufficient",
             should_answer=answered,
             refusal=None if answered else _to_refusal(reply),
-            notices=list(reply.notices) if answered else [],
+            notices=list(reply.notices),
+            removed=[CheckedStatement.from_statement(one) for one in reply.removed],
             metadata=ResponseMetadata.from_replied(replied, user_id),
         )
 
 
-class ChunkMetadata(BaseModel):
+class ChunkMetadata(Addressed):
     chapter: str
     section: str
-    url: str
     chunk_index: int
     content_hash: str
 
@@ -389,7 +472,7 @@ class ChunkMetadata(BaseModel):
 SUFFICIENT_SCORE, SUFFICIENT_CHUNKS = 0.75, 3
 
 
-class RetrievalResult(BaseModel):
+class RetrievalResult(Retrieved):
     """Seed 004's: what was found for the question. The three lists go together."""
 
     chunks: list[str]
@@ -397,11 +480,10 @@ class RetrievalResult(BaseModel):
     metadata: list[ChunkMetadata]
     average_score: float = Field(ge=0, le=1)
     has_sufficient_context: bool = Field(description="A mean of 0.75 or more over 3 chunks or more.")
-    query_embedding: list[float] | None = Field(description="The question's vector, where it was asked for.")
     confidence: ConfidenceMetrics
 
     @classmethod
-    def from_found(cls, found: PassagesFound, query_embedding: list[float] | None = None) -> Self:
+    def from_found(cls, found: PassagesFound, include_embedding: bool = False) -> Self:
         scores = [one.rating for one in found.passages]
         average = sum(scores) / len(scores) if scores else 0.0
         return cls(
@@ -410,8 +492,8 @@ class RetrievalResult(BaseModel):
             metadata=[ChunkMetadata.from_chunk(one.chunk) for one in found.passages],
             average_score=average,
             has_sufficient_context=average >= SUFFICIENT_SCORE and len(scores) >= SUFFICIENT_CHUNKS,
-            query_embedding=query_embedding,
             confidence=ConfidenceMetrics.from_confidence(found.confidence),
+            **_tell_retrieval(found.outcome, include_embedding),
         )
 
 
@@ -437,10 +519,9 @@ class ToolCall(BaseModel):
     timestamp: datetime
 
 
-class CitedSource(BaseModel):
+class CitedSource(Addressed):
     title: str
     text: str
-    url: str
     chunk_id: str
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from askbook.answer.cleaning import escape_for_model
+from askbook.api.addresses import Addressed, to_address
 from askbook.api.callers import Caller, find_books, resolve_book
 from askbook.api.requests import UUID4, BookId, LessonId, Place, QuestionText, RequestBody
 from askbook.api.wording import describe, printable
@@ -120,14 +121,17 @@ class Told(BaseModel):
         raise NotImplementedError
 
 
-class BookPlace(BaseModel):
+class BookPlace(Addressed):
     title: str = Field(description="The way to it through the book's headings.")
-    url: str
     lesson_id: str
 
     @classmethod
     def from_chunk(cls, chunk: Chunk) -> Self:
         return cls(title=" › ".join(chunk.heading_path), url=chunk.url, lesson_id=chunk.parent_doc_id)
+
+    @property
+    def line(self) -> str:
+        return " · ".join(filter(None, (self.title, to_address(self.url))))
 
 
 class FoundPassage(BookPlace):
@@ -140,7 +144,7 @@ class FoundPassage(BookPlace):
     @classmethod
     def from_passage(cls, passage: Passage) -> Self:
         chunk = passage.chunk
-        place = BookPlace.from_chunk(chunk).model_dump()
+        place = dict(BookPlace.from_chunk(chunk))
         numbers = {name: getattr(chunk, name) for name in ("text", "module", "chapter", "lesson")}
         return cls(**place, **numbers, relevance=round(passage.rating, 3))
 
@@ -150,14 +154,15 @@ class FoundPassages(Told):
     query: str
     total_found: int
     passages: list[FoundPassage]
+    notices: list[str] = Field(description="A service that did not take part.")
 
     def to_text(self) -> str:
-        if not self.passages:
-            return f"Nothing in {self.book_id} fits “{self.query}”. Search with other words, or with fewer filters."
-        return "\n\n".join(
-            f"{place}. {one.title} (relevance {one.relevance:.2f})\n{one.url} · lesson_id {one.lesson_id}\n\n{one.text}"
+        nothing = f"Nothing in {self.book_id} fits “{self.query}”. Search with other words, or with fewer filters."
+        found = (
+            f"{place}. {one.line}\nrelevance {one.relevance:.2f} · lesson_id {one.lesson_id}\n\n{one.text}"
             for place, one in enumerate(self.passages, start=1)
         )
+        return "\n\n".join((*self.notices, *(found if self.passages else (nothing,))))
 
 
 class Citation(BookPlace):
@@ -166,7 +171,7 @@ class Citation(BookPlace):
 
     @classmethod
     def from_source(cls, source: Source) -> Self:
-        place = BookPlace.from_chunk(source.passage.chunk).model_dump()
+        place = dict(BookPlace.from_chunk(source.passage.chunk))
         return cls(**place, number=source.number, quote=source.quote)
 
 
@@ -182,6 +187,7 @@ class BookReply(Told):
     advice: str | None = Field(description="Of a refusal: what would help.")
     nearest: list[BookPlace] = Field(description="Of a refusal: the sections that come closest.")
     notices: list[str] = Field(description="Doubts that a reader of the answer must be told.")
+    removed: list[str] = Field(description="Sentences that were left out, because the book does not support them.")
     thread_id: str = Field(description="Give it with a follow-up.")
     book_id: str
 
@@ -200,7 +206,8 @@ class BookReply(Told):
             refusal=refusal.reason if refusal else None,
             advice=refusal.advice if refusal else None,
             nearest=[BookPlace.from_chunk(one.chunk) for one in refusal.nearest] if refusal else [],
-            notices=list(answer.notices) if answer else [],
+            notices=list(reply.notices),
+            removed=[one.text for one in reply.removed],
             thread_id=thread_id,
             book_id=book_id,
         )
@@ -214,7 +221,7 @@ class BookReply(Told):
         for one in self.citations:
             quote = " ".join(one.quote.split())
             shown = quote if len(quote) <= QUOTE_SHOWN else f"{quote[:QUOTE_SHOWN]}…"
-            yield from (f"[{one.number}] {one.title} · {one.url}", f"    “{shown}”")
+            yield from (f"[{one.number}] {one.line}", f"    “{shown}”")
         yield from ("", f"Confidence: {self.confidence} ({self.confidence_score:.2f})")
         yield from self.notices
 
@@ -222,13 +229,13 @@ class BookReply(Told):
         yield f"The book does not answer this ({self.refusal}). {self.answer.rstrip('.')}."
         if self.advice:
             yield self.advice
+        yield from self.notices
         if self.nearest:
-            yield from ("Nearest sections:", *(f"- {one.title} · {one.url}" for one in self.nearest))
+            yield from ("Nearest sections:", *(f"- {one.line}" for one in self.nearest))
 
 
-class LessonSection(BaseModel):
+class LessonSection(Addressed):
     heading: str
-    url: str
     text: str
 
 
@@ -243,7 +250,7 @@ class WholeLesson(BookPlace, Told):
 
     def to_text(self) -> str:
         more = f"\n\nPart {self.part} of {self.parts}." if self.parts > 1 else ""
-        return f"{self.title}\n{self.url}\n\n" + "\n\n".join(one.text for one in self.sections) + more
+        return f"{self.line}\n\n" + "\n\n".join(one.text for one in self.sections) + more
 
 
 class ListedBook(BaseModel):
@@ -286,6 +293,7 @@ async def _search(visit: Visit, wanted: SearchBook) -> FoundPassages:
         query=outcome.query,
         total_found=outcome.total_found,
         passages=[FoundPassage.from_passage(one) for one in outcome.passages],
+        notices=list(outcome.notices),
     )
 
 
@@ -309,7 +317,11 @@ async def _read(visit: Visit, wanted: ReadLesson) -> WholeLesson:
     book = await visit.find_book(wanted.book_id)
     outline = await visit.askbook.ledger.load_outline(book.book_id)
     page = wanted.lesson.strip().partition("#")[0]
-    named = [one for one in outline.lessons if page.lower() == one.parent_doc_id or page == one.url.partition("#")[0]]
+    named = [
+        one
+        for one in outline.lessons
+        if page.lower() == one.parent_doc_id or page in (one.url, to_address(one.url.partition("#")[0]))
+    ]
     if not named:
         raise NotFound(
             f"there is no lesson {printable(page[:200])} in {to_public_id(book.book_id)}",

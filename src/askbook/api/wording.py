@@ -6,16 +6,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from askbook.api.requests import BOOK_ID, UUID, UUID4
+from askbook.api.requests import BOOK_ID, NOT_BLANK, UUID, UUID4
 
 SHOWN = 5
 NAME_MAX = 100
+KEY = "[key]"
+"""Pydantic's step to what is wrong with a name itself, after the name."""
 Context = Mapping[str, Any]
 
 PATTERNS = {
     UUID4: "must be a UUID4, as 550e8400-e29b-41d4-a716-446655440000",
     UUID: "must be a UUID, as 6ba7b810-9dad-11d1-80b4-00c04fd430c8",
     BOOK_ID: "must be a book's id: letters, digits, `-`, `_` and `.`, at most 64",
+    NOT_BLANK: "must not be blank",
 }
 
 WORDS: dict[str, Callable[[Context], str]] = {
@@ -72,7 +75,13 @@ def _name(error: Mapping[str, Any]) -> str:
     where, *steps = error["loc"]
     if error["type"] == "json_invalid" or not steps:
         return f"the {where}"
-    return printable(".".join(str(step) for step in steps if not _is_branch(step)))[:NAME_MAX] or "a field"
+    if len(steps) > 2 and steps[-1] == KEY:
+        return f"a name in {_join(steps[:-2])}"
+    return _join(steps) or "a field"
+
+
+def _join(steps: Sequence[object]) -> str:
+    return printable(".".join(str(step) for step in steps if not _is_branch(step)))[:NAME_MAX]
 
 
 def _is_branch(step: object) -> bool:

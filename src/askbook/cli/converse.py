@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 
 import typer
 from rich.live import Live
-from rich.markdown import Markdown
 from rich.text import Text
 
 from askbook.answer.ask import get_reply
@@ -73,7 +72,9 @@ def ask(
                 threshold=settings.agent_score_threshold if threshold is None else threshold,
                 selected_text=sys.stdin.read() if selected == "-" else selected,
                 reader=_to_reader(tier, level),
+                streamed=not as_json,
             )
+            await _warm(askbook)
             async with aclosing(askbook.ask(question)) as events:
                 if as_json:
                     return await get_reply(_told(events, verbose))
@@ -110,7 +111,9 @@ def chat(
                 top_k=settings.agent_top_k if top_k is None else top_k,
                 threshold=settings.agent_score_threshold,
                 reader=_to_reader(tier, level),
+                streamed=not as_json,
             )
+            await _warm(askbook)
             if as_json:
                 async with aclosing(askbook.ask(asked)) as events:
                     return print_json(AgentResponse.from_replied(await get_reply(_told(events, verbose))))
@@ -245,6 +248,9 @@ async def _told(events: AsyncIterator[AnswerEvent], verbose: bool) -> AsyncItera
 
 
 async def _show_live(events: AsyncIterator[AnswerEvent], before: str) -> Replied:
+    # Pygments comes with it, and every other command would wait for that too.
+    from rich.markdown import Markdown
+
     written = before
     with Live(console=out, auto_refresh=False, vertical_overflow="visible") as live:
         async for event in events:
@@ -280,6 +286,12 @@ async def _find_thread(askbook: Askbook, thread: str | None) -> str | None:
 
 def _to_reader(tier: int | None, level: str | None) -> Reader | None:
     return None if tier is None and level is None else Reader(hardware_tier=tier, proficiency_level=level)
+
+
+async def _warm(askbook: Askbook) -> None:
+    """A model has so many seconds from the question on; what is loaded first is not its fault."""
+    if askbook.agent is not None:
+        await askbook.warm()
 
 
 def _warn(askbook: Askbook, record: BookRecord) -> None:

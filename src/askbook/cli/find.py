@@ -38,6 +38,9 @@ def search(
     heading: Annotated[
         str | None, typer.Option(help="Only below a heading path that begins so: “Book › Module”.")
     ] = None,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Read the first twenty and order them by how well they answer.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the SearchResponse as JSON.")] = False,
 ) -> None:
     """Find the passages of a book that fit your words."""
@@ -63,7 +66,7 @@ def search(
             check_choices(filters, record)
             if record.unembedded_chunks and mode != "keyword":
                 err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
-            return await search_book(askbook, text, filters, mode, limit, threshold)
+            return await search_book(askbook, text, filters, mode, limit, threshold, rerank or None)
 
     outcome = run_async(find())
     if as_json:
@@ -73,13 +76,23 @@ def search(
 
 
 async def search_book(
-    askbook: Askbook, text: str, filters: Filters, mode: Mode = "hybrid", limit: int = 5, threshold: float = 0.0
+    askbook: Askbook,
+    text: str,
+    filters: Filters,
+    mode: Mode = "hybrid",
+    limit: int = 5,
+    threshold: float = 0.0,
+    rerank: bool | None = None,
 ) -> SearchOutcome:
     """A search whose scores are the calibrated relevance that every door shows."""
     chosen = await askbook.calibrations.choose(filters.book_id)
     if chosen.notice:
         err.print(chosen.notice)
-    return await askbook.searcher.search(text, filters, mode, limit, threshold, chosen.calibration.relevance)
+    relevance = chosen.calibration.relevance
+    outcome = await askbook.searcher.search(text, filters, mode, limit, threshold, relevance, rerank=rerank)
+    for notice in outcome.notices:
+        err.print(notice)
+    return outcome
 
 
 async def choose_book(ledger: Ledger, book_id: str | None) -> BookRecord:
@@ -88,7 +101,9 @@ async def choose_book(ledger: Ledger, book_id: str | None) -> BookRecord:
         return await ledger.load_book(book_id)
     books = await ledger.load_books()
     if not books:
-        raise NotFound("there is no book yet", "askbook ingest FOLDER makes one; askbook demo brings its own.")
+        raise NotFound(
+            "there is no book yet", "askbook ingest FOLDER makes one; askbook demo brings its own.", code="E002"
+        )
     if len(books) > 1:
         names = ", ".join(record.book_id for record in books)
         raise InputError(f"there are several books: {names}", "Name one with --book.")

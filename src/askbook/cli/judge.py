@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from askbook.answer.appraisal import Appraiser
+from askbook.answer.ask import TOP_K_MAX
 from askbook.answer.calibration import Calibration, Chosen, Weights, load_built_in, name_origin
-from askbook.answer.confidence import judge, name_gate, refuse
+from askbook.answer.confidence import JUDGED, name_gate, refuse
 from askbook.answer.probes import (
     Asked,
     ask_probes,
@@ -20,6 +22,7 @@ from askbook.answer.probes import (
     make_probes,
     measure_probes,
 )
+from askbook.answer.trust import Evidence
 from askbook.api.schemas import ConfidenceMetrics, Explanation, SearchResult, SearchSignals
 from askbook.cli.find import choose_book
 from askbook.cli.render import clean, err, out, print_json
@@ -41,15 +44,16 @@ def explain(
         async with open_askbook(load_settings()) as askbook:
             record = await choose_book(askbook.ledger, book)
             chosen = await askbook.calibrations.choose(record.book_id)
-            outcome = await askbook.searcher.search(
-                text, Filters(record.book_id), relevance=chosen.calibration.relevance
-            )
-            confidence = await judge(outcome, askbook.index)
-            refusal = refuse(outcome, confidence, book_is_empty=not record.total_chunks)
-            metrics = ConfidenceMetrics.from_confidence(confidence)
-            chance = _to_signals(outcome.signals, chosen.calibration)
-            gate = name_gate(confidence, chance.chance_in_book)
-            return _to_explanation(outcome, chosen, metrics, chance, gate, refusal)
+            relevance = chosen.calibration.relevance
+            outcome = await askbook.searcher.search(text, Filters(record.book_id), limit=TOP_K_MAX, relevance=relevance)
+            appraiser = Appraiser(askbook.searcher, askbook.index, askbook.reader)
+            found = await appraiser.appraise(outcome, (text,), chosen.calibration)
+            outcome = replace(outcome, passages=found.passages[:JUDGED])
+            refusal = refuse(outcome, found.confidence, book_is_empty=not record.total_chunks)
+            metrics = ConfidenceMetrics.from_confidence(found.confidence)
+            signals = _to_signals(outcome.signals, chosen.calibration, found.evidence)
+            gate = name_gate(found.confidence, signals.chance_in_book, found.evidence)
+            return _to_explanation(outcome, chosen, metrics, signals, gate, refusal)
 
     explanation = run_async(ask())
     if as_json:
@@ -108,7 +112,7 @@ def _numbers(weights: Weights) -> str:
     return ", ".join(f"{weight:g}" for weight in weights)
 
 
-def _to_signals(signals: Signals, calibration: Calibration) -> SearchSignals:
+def _to_signals(signals: Signals, calibration: Calibration, evidence: Evidence | None) -> SearchSignals:
     raw = calibration.origin == "raw"
     return SearchSignals(
         similarity=signals.similarity,
@@ -118,6 +122,9 @@ def _to_signals(signals: Signals, calibration: Calibration) -> SearchSignals:
         unknown_words=list(signals.unknown_words),
         chance_in_book=None if raw else calibration.chance_in_book(signals),
         chance_right_place=None if raw else calibration.chance_right_place(signals),
+        chance_on_topic=evidence.chance_on_topic if evidence else None,
+        chance_answered=evidence.chance_answered if evidence else None,
+        chance_shown=evidence.chance_shown if evidence else None,
     )
 
 
@@ -155,6 +162,11 @@ def _show(explanation: Explanation) -> None:
     _show_chance("the book answers it", signals.chance_in_book, _what_tells(signals))
     lead = f"the best lesson leads by {signals.lead:.2f}, its score is {signals.score:.2f}"
     _show_chance("the first passage is the place", signals.chance_right_place, lead)
+    if signals.chance_shown is not None:
+        out.print(
+            f"  as read: it speaks of this {signals.chance_on_topic:.2f}, an excerpt answers it "
+            f"{signals.chance_answered:.2f}, the one that would be shown does {signals.chance_shown:.2f}"
+        )
     out.print(f"  calibration: {explanation.calibration}")
     out.print(
         f"  relevance: average {metrics.average_similarity:.2f}, {metrics.min_similarity:.2f} to "

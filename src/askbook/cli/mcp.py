@@ -50,6 +50,7 @@ def _to_endpoint(url: str) -> str:
 
 
 async def _serve(settings: Settings) -> None:
+    from askbook.api.addresses import at_home
     from askbook.api.answering import check_reply
     from askbook.api.callers import MACHINE
     from askbook.api.mcp import build_server, serve_stdio
@@ -68,7 +69,8 @@ async def _serve(settings: Settings) -> None:
             yield Visit(askbook, MACHINE, answer)
 
     try:
-        await serve_stdio(build_server(visit, to_problem))
+        with at_home(settings.askbook_public_url):
+            await serve_stdio(build_server(visit, to_problem))
     finally:
         await loan.close()
 

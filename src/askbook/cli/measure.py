@@ -1,4 +1,4 @@
-"""`askbook eval`: ask known questions, and tell how often the right page was found."""
+"""`askbook eval`: ask known questions, and tell how often the right page was found and the right thing said."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from askbook.evals.figures import Changes, Check, Figures, SetFigures, build_fig
 from askbook.evals.measures import Retrieval
 from askbook.evals.report import load_last_run, to_json, write_junit, write_report
 from askbook.evals.run import ASKBOOK, SetRun, Tick, ask_set, ingest_set, set_home, settings_of_set
-from askbook.evals.sets import check_lessons, load_questions, load_set
+from askbook.evals.sets import EvalSet, check_lessons, load_questions, load_set
 from askbook.settings import Settings, load_settings
-from askbook.wiring import open_askbook
+from askbook.wiring import Askbook, open_askbook
 
 CHANGES_SHOWN = 10
 
@@ -52,13 +52,17 @@ def evaluate(
     model: Annotated[
         bool, typer.Option("--model", help="Let the configured model answer; else the book's own sentences do.")
     ] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Ask only so many questions of each kind and form, the same ones each time."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Ask known questions, and measure how well the book answers them: a table, a report, a check for CI."""
     settings = load_settings()
     if not model:
         settings = settings.model_copy(update={"askbook_answerer": "extractive"})
-    runs = [run_async(_measure(settings, target, book)) for target in targets]
+    runs = [run_async(_measure(settings, target, book, sample)) for target in targets]
     for run in runs:
         if run.chosen.notice:
             err.print(Text(clean(f"{run.name}: {run.chosen.notice}")))
@@ -77,32 +81,35 @@ def evaluate(
     raise typer.Exit(bool(below))
 
 
-async def _measure(settings: Settings, target: Path, book: str | None) -> SetRun:
+async def _measure(settings: Settings, target: Path, book: str | None, sample: int | None) -> SetRun:
     if target.is_dir():
-        return await _measure_set(settings, target)
+        return await _measure_set(settings, target, sample)
     if target.suffix.lower() in (".yaml", ".yml"):
-        return await _measure_questions(settings, target, book)
+        return await _measure_questions(settings, target, book, sample)
     raise InputError(f"{target} is neither a folder nor a .yaml file", "Give a questions.yaml or a set's folder.")
 
 
-async def _measure_set(settings: Settings, folder: Path) -> SetRun:
+async def _measure_set(settings: Settings, folder: Path, sample: int | None) -> SetRun:
     eval_set = load_set(folder, set_home(settings, folder.resolve().name))
     async with open_askbook(settings_of_set(settings, eval_set.name)) as askbook:
         _say(askbook.notices)
         with progress_bars() as watch:
             await ingest_set(askbook, eval_set, watch)
-        with _question_bar(eval_set.name) as tick:
-            return await ask_set(askbook, eval_set, eval_set.name, tick)
+        return await _ask(askbook, eval_set, eval_set.name, sample)
 
 
-async def _measure_questions(settings: Settings, path: Path, book: str | None) -> SetRun:
+async def _measure_questions(settings: Settings, path: Path, book: str | None, sample: int | None) -> SetRun:
     eval_set = load_questions(path)
     async with open_askbook(settings) as askbook:
         _say(askbook.notices)
         record = await choose_book(askbook.ledger, book)
         check_lessons(eval_set, await askbook.ledger.load_records(record.book_id))
-        with _question_bar(eval_set.name) as tick:
-            return await ask_set(askbook, eval_set, record.book_id, tick)
+        return await _ask(askbook, eval_set, record.book_id, sample)
+
+
+async def _ask(askbook: Askbook, eval_set: EvalSet, book_id: str, sample: int | None) -> SetRun:
+    with _question_bar(eval_set.name) as tick:
+        return await ask_set(askbook, eval_set.take_sample(sample) if sample else eval_set, book_id, tick)
 
 
 def _say(notices: Sequence[str]) -> None:
@@ -128,7 +135,7 @@ def _question_bar(name: str) -> Iterator[Tick]:
 
 def _show(figures: Figures, folder: Path) -> None:
     out.print(_to_table(figures))
-    if any(one.trust.auc for one in figures.sets):
+    if any(one.trust.bins or one.trust.auc for one in figures.sets):
         out.print()
         out.print(_to_trust_table(figures))
     if any(one.answers for one in figures.sets):
@@ -136,6 +143,8 @@ def _show(figures: Figures, folder: Path) -> None:
         out.print(_to_answer_table(figures))
     out.print()
     for one in figures.sets:
+        if one.left_out:
+            out.print(Text(clean(f"{one.name}: a sample of {one.questions} questions, {one.left_out} were left out")))
         _show_check(one.name, one.check)
     _show_changes(figures.changes)
     out.print(Text(f"The report: {folder / 'report.html'}"))
@@ -174,19 +183,37 @@ def _add_rows(table: Table, name: str, by_system: Mapping[str, Retrieval], own: 
 
 
 def _to_trust_table(figures: Figures) -> Table:
-    """How well the confidence tells what the book answers from what it does not; the raw rule of the seed beside it."""
+    """How well the confidence tells what the book answers, beside the raw rule of the seed; how often what is shown is right."""
     table = _start_table(
         ("set", "against"),
-        ("AUC", "refused", "falsely", "raw: refused", "raw: falsely", "high right", "medium", "low", "ECE"),
+        (
+            "n",
+            "AUC",
+            "refused",
+            "falsely",
+            "raw: refused",
+            "raw: falsely",
+            "high right",
+            "medium",
+            "low",
+            "ECE",
+            "answerable",
+            "judged by",
+        ),
     )
     for one in figures.sets:
         trust = one.trust
         levels = [_level(trust.levels.get(level)) for level in ("high", "medium", "low")]
-        for at, (kind, refused) in enumerate(trust.own_refused.items()):
-            shared = (*levels, _number(trust.calibration_error)) if at == 0 else ()
+        for at, (kind, refused) in enumerate((trust.own_refused or {"": None}).items()):
+            shared = (
+                (*levels, _number(trust.calibration_error), _number(trust.answerable_error), trust.judged_by)
+                if at == 0
+                else ()
+            )
             cells = (
                 clean(one.name) if at == 0 else "",
                 clean(kind),
+                str(trust.unanswerable.get(kind, "")),
                 _number(trust.auc.get(kind)),
                 _number(refused),
                 _number(trust.false_refusals),
@@ -200,17 +227,12 @@ def _to_trust_table(figures: Figures) -> Table:
 
 def _to_answer_table(figures: Figures) -> Table:
     """What readers are told: whether it holds the known answer, and where its first citation leads."""
-    table = _start_table(("set", "form"), ("n", "holds the answer", "first citation", "verbatim", "words", "CPU p95"))
+    table = _start_table(("set", "form"), ("n", "holds the answer", "first citation", "verbatim", "words"))
     for one in figures.sets:
         answers = one.answers
         if answers is None:
             continue
-        own = (
-            _number(answers.first_citation),
-            _number(answers.verbatim),
-            _whole(answers.words),
-            _whole(answers.cpu_p95_ms),
-        )
+        own = (_number(answers.first_citation), _number(answers.verbatim), _whole(answers.words))
         forms = answers.contained or {"": None}
         for at, (form, held) in enumerate(forms.items()):
             found = (str(held[0]), _number(held[1])) if held else ("", "")

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from askbook.answer.cleaning import clean
+from askbook.api.addresses import at_home
 from askbook.api.problems import to_problem
 from askbook.domain import (
     Answer,
@@ -27,6 +28,7 @@ from askbook.domain import (
 )
 from askbook.errors import AskbookError, JobFailed
 from askbook.index.keywords import split_terms
+from askbook.settings import load_settings
 
 # A pipe gets whole lines; only a terminal has a width to wrap at.
 out = Console(
@@ -41,13 +43,18 @@ WORD = re.compile(r"\w[\w'’-]*")
 
 
 def print_json(body: BaseModel) -> None:
+    with at_home(load_settings().askbook_public_url):
+        _write_json(body)
+
+
+def _write_json(body: BaseModel) -> None:
     sys.stdout.write(body.model_dump_json(indent=2) + "\n")
 
 
 def say_error(error: AskbookError, as_json: bool) -> None:
     if as_json:
-        print_json(to_problem(error))
-    err.print(Text.assemble(("error: ", "bold red"), clean(error.message)))
+        _write_json(to_problem(error))
+    err.print(Text.assemble((f"error {error.code}: " if error.code else "error: ", "bold red"), clean(error.message)))
     if error.hint:
         err.print(Text(clean(error.hint)))
 
@@ -157,6 +164,8 @@ def _show_refusal(refusal: Refusal, before: str) -> None:
     out.print(Text.assemble(before, (f"{clean(refusal.text)}.", "bold")))
     if refusal.advice != refusal.text:
         out.print(Text(clean(refusal.advice)))
+    for notice in refusal.notices:
+        out.print(Text(notice, style="yellow"))
     if refusal.nearest:
         out.print("\nThe closest I have:")
     for passage in refusal.nearest:
@@ -192,6 +201,8 @@ def show_step(event: AnswerEvent) -> None:
             err.print(Text(clean(f"model call {attempt}: {state} {why}".rstrip()), style="dim"))
         case Replied(reply, account):
             taken_out = len(reply.removed)
+            for one in reply.removed:
+                err.print(Text(clean(f"left out: {one.text} ({one.why})"), style="dim"))
             err.print(
                 Text(
                     clean(

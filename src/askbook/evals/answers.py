@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from askbook.answer.ask import get_reply
-from askbook.domain import Answer, Filters, Question, Reply, Source
-from askbook.evals.measures import percentile
+from askbook.answer.confidence import measure
+from askbook.domain import Answer, Confidence, Passage, Replied, Source
 from askbook.evals.sets import EvalQuestion
 from askbook.wiring import Askbook
 
@@ -24,12 +22,14 @@ class Answered:
 
     text: str
     refused: bool
+    confidence: Confidence
+    passages: tuple[Passage, ...]
+    """In the order in which they answer."""
     cited: tuple[str, ...]
     """The pages it cites, in the order of their numbers."""
     citations: int
     verbatim: int
     """Of the citations, those whose quote stands in the file at its offsets."""
-    cpu_ms: float
 
     def contains(self, answers: Iterable[str]) -> bool:
         """One of the known answers, word for word, whatever the case and the marks between."""
@@ -48,34 +48,28 @@ class AnswerFigures:
     """The share of answers whose first citation is on a gold page, where there is one."""
     citations: int
     verbatim: float | None
-    false_refusals: float | None
-    refused: Mapping[str, float]
-    """The share of unanswerable questions that is refused, by kind."""
-    cpu_p95_ms: float | None
 
 
 def to_words(text: str) -> list[str]:
     return _WORD.findall(re.sub(r"\[\d+\]", " ", text).lower())
 
 
-async def answer_question(askbook: Askbook, question: EvalQuestion, book_id: str, pages: Mapping[str, str]) -> Answered:
-    """Through the path of every reader, in a thread of its own that is forgotten afterwards."""
+async def read_reply(askbook: Askbook, replied: Replied, book_id: str, pages: Mapping[str, str]) -> Answered:
+    """What came of a question in a thread of its own, which is forgotten."""
+    reply, account = replied.reply, replied.account
+    await askbook.threads.delete(account.thread_id)
     folder = Path((await askbook.ledger.load_book(book_id)).folder)
-    started = time.process_time()
-    replied = await get_reply(askbook.ask(Question(question.question, Filters(book_id))))
-    took = (time.process_time() - started) * 1000
-    if replied.account.thread_id is not None:
-        await askbook.threads.delete(replied.account.thread_id)
-    return _to_answered(replied.reply, folder, pages, took)
-
-
-def _to_answered(reply: Reply, folder: Path, pages: Mapping[str, str], cpu_ms: float) -> Answered:
-    if not isinstance(reply, Answer):
-        return Answered(reply.text, True, (), 0, 0, cpu_ms)
-    files = [source.passage.chunk.source_file for source in reply.sources]
-    cited = tuple(dict.fromkeys(pages.get(file, file) for file in files))
-    verbatim = sum(_stands_in_file(source, folder) for source in reply.sources)
-    return Answered(reply.text, False, cited, len(files), verbatim, cpu_ms)
+    sources = reply.sources if isinstance(reply, Answer) else ()
+    files = [source.passage.chunk.source_file for source in sources]
+    return Answered(
+        text=reply.text,
+        refused=not isinstance(reply, Answer),
+        confidence=reply.confidence or measure([], []),
+        passages=tuple(replace(one, rank=place) for place, one in enumerate(account.passages, start=1)),
+        cited=tuple(dict.fromkeys(pages.get(file, file) for file in files)),
+        citations=len(files),
+        verbatim=sum(_stands_in_file(source, folder) for source in sources),
+    )
 
 
 def _stands_in_file(source: Source, folder: Path) -> bool:
@@ -97,9 +91,6 @@ def measure_answers(replies: Sequence[tuple[EvalQuestion, Answered]]) -> AnswerF
         first_citation=_share([bool(one) for one in placed]),
         citations=citations,
         verbatim=sum(one.verbatim for _, one in given) / citations if citations else None,
-        false_refusals=_share([one.refused for question, one in replies if question.answerable]),
-        refused=_measure_refused(replies),
-        cpu_p95_ms=percentile([one.cpu_ms for _, one in replies], 95),
     )
 
 
@@ -110,14 +101,6 @@ def _measure_contained(replies: Sequence[tuple[EvalQuestion, Answered]]) -> dict
             for form in ("all", *filter(None, [question.form])):
                 held.setdefault(form, []).append(one.contains(question.answers))
     return {form: (len(flags), sum(flags) / len(flags)) for form, flags in held.items()}
-
-
-def _measure_refused(replies: Sequence[tuple[EvalQuestion, Answered]]) -> dict[str, float]:
-    by_kind: dict[str, list[bool]] = {}
-    for question, one in replies:
-        if question.answerable is False:
-            by_kind.setdefault(question.neg_type or "unanswerable", []).append(one.refused)
-    return {kind: sum(flags) / len(flags) for kind, flags in by_kind.items()}
 
 
 def _share(flags: Sequence[bool]) -> float | None:

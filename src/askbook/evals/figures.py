@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 from askbook import __version__
 from askbook.answer.calibration import Origin
@@ -31,6 +32,8 @@ from askbook.evals.run import ASKBOOK, Asked, SetRun
 
 FALSE_REFUSALS = 0.05
 RISK_POINTS = 60
+FACTS_LEAST = 0.1
+"""A set with fewer questions whose answer can be held word for word is judged by its pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far the confidence can be trusted: a right answer is one whose first page is a gold page."""
+    """How far the confidence can be trusted, by what a reader is shown; what is refused is not shown."""
 
+    judged_by: Literal["text", "page"]
+    """A right answer holds a known one word for word; or, where the set knows none, its first citation is on a gold page."""
+    unanswerable: Mapping[str, int]
+    """How many questions of each kind."""
     auc: Mapping[str, float]
     """Answerable against each kind of unanswerable question, and against all of them."""
     refusal: RefusalRates | None
@@ -76,6 +83,9 @@ class Trust:
     levels: Mapping[str, tuple[int, float]]
     """Level → how many answers, and the share of them that is right."""
     calibration_error: float | None
+    """Of the chance that the text shown answers; so are the bins and the risk."""
+    answerable_error: float | None
+    """The same without the questions that the book does not answer: a sample holds more of these than the set."""
     bins: tuple[Bin, ...]
     risk: tuple[RiskPoint, ...]
 
@@ -90,6 +100,8 @@ class SetFigures:
     files: int
     chunks: int
     questions: int
+    left_out: int
+    """By the sample that was taken."""
     answerable: int
     check: Check
     retrieval: Mapping[str, Retrieval]
@@ -144,6 +156,7 @@ def measure_set(run: SetRun) -> SetFigures:
         files=run.files,
         chunks=run.chunks,
         questions=len(run.asked),
+        left_out=run.left_out,
         answerable=len(with_gold),
         check=check_questions(run.asked),
         retrieval=_average_systems(run.systems, with_gold),
@@ -178,10 +191,15 @@ def measure_trust(asked: Sequence[Asked]) -> Trust:
     every = [confidence for confidences in by_kind.values() for confidence in confidences]
     threshold = find_threshold(answerable, FALSE_REFUSALS)
     kinds = {"all": every, **by_kind}
-    judged = [one for one in asked if one.question.answerable is not None]
-    confidences, right = [one.confidence for one in judged], [one.right for one in judged]
-    bins = tuple(bin_reliability(confidences, right))
+    by_text = (_share([bool(one.question.facts) for one in asked if one.question.answerable]) or 0.0) >= FACTS_LEAST
+    by_text = by_text and all(one.answered for one in asked)
+    given = [one for one in asked if not one.refused and _can_judge(one, by_text)]
+    chances, right = [one.chance for one in given], [one.is_right(by_text) for one in given]
+    bins = tuple(bin_reliability(chances, right))
+    in_book = [one for one in given if one.question.answerable]
     return Trust(
+        judged_by="text" if by_text else "page",
+        unanswerable={kind: len(some) for kind, some in by_kind.items()},
         auc={kind: auc for kind, some in kinds.items() if (auc := area_under_curve(answerable, some)) is not None},
         refusal=refuse_below(threshold, answerable, every) if answerable and every else None,
         refused={
@@ -193,11 +211,20 @@ def measure_trust(asked: Sequence[Asked]) -> Trust:
         raw_false_refusals=_share([_raw_refused(one) for one in asked if one.question.answerable]),
         own_refused=_share_by_kind(asked, lambda one: one.refused),
         raw_refused=_share_by_kind(asked, _raw_refused),
-        levels=_measure_levels(judged),
+        levels=_measure_levels([one.level for one in given], right),
         calibration_error=calibration_error(bins),
+        answerable_error=calibration_error(
+            bin_reliability([one.chance for one in in_book], [one.is_right(by_text) for one in in_book])
+        ),
         bins=bins,
-        risk=_thin_out(trace_risk(confidences, right)),
+        risk=_thin_out(trace_risk(chances, right)),
     )
+
+
+def _can_judge(asked: Asked, by_text: bool) -> bool:
+    """An answer to what the book does not say is wrong, whatever it holds."""
+    question = asked.question
+    return question.answerable is False or bool(question.facts if by_text else question.answerable)
 
 
 def _raw_refused(asked: Asked) -> bool:
@@ -216,12 +243,11 @@ def _share_by_kind(asked: Sequence[Asked], holds: Callable[[Asked], bool]) -> di
     return {kind: sum(flags) / len(flags) for kind, flags in by_kind.items()}
 
 
-def _measure_levels(asked: Sequence[Asked]) -> dict[str, tuple[int, float]]:
-    by_level: dict[str, list[bool]] = {level: [] for level, _, _ in LEVELS}
-    for one in asked:
-        if not one.refused:
-            by_level[one.level].append(one.right)
-    return {level: (len(right), sum(right) / len(right)) for level, right in by_level.items() if right}
+def _measure_levels(levels: Sequence[str], right: Sequence[bool]) -> dict[str, tuple[int, float]]:
+    by_level = {
+        level: [is_right for one, is_right in zip(levels, right, strict=True) if one == level] for level, _, _ in LEVELS
+    }
+    return {level: (len(flags), sum(flags) / len(flags)) for level, flags in by_level.items() if flags}
 
 
 def find_changes(runs: Sequence[SetRun], last: Mapping[tuple[str, str], bool]) -> Changes:

@@ -94,6 +94,7 @@ def _to_rows(runs: Sequence[SetRun]) -> Iterator[dict[str, object]]:
                 "id": asked.question.id,
                 "retrieved": asked.rankings[ASKBOOK][:DEPTH],
                 "confidence": asked.confidence,
+                "chance": asked.chance,
                 "level": asked.level,
                 "refused": asked.refused,
                 "passed": asked.passed,

@@ -1,4 +1,4 @@
-"""Asks every question of a set through the search that a user has, and beside it through the plain baselines."""
+"""Asks every question of a set as a reader does, and beside it the search alone and the plain baselines."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
+from askbook.answer.ask import get_reply
 from askbook.answer.calibration import Chosen
 from askbook.answer.confidence import JUDGED, measure
 from askbook.answer.followups import Turn, search_thread, to_cited
-from askbook.domain import LIMIT_MAX, ConfidenceLevel, Filters, Passage, SearchMode, SearchOutcome
+from askbook.domain import LIMIT_MAX, ConfidenceLevel, Filters, Passage, Question, SearchMode, SearchOutcome
 from askbook.errors import JobFailed
-from askbook.evals.answers import Answered, answer_question
+from askbook.evals.answers import Answered, read_reply
 from askbook.evals.measures import Retrieval, fuse_ranks, score_ranking
 from askbook.evals.sets import EvalQuestion, EvalSet
 from askbook.index.ranking import Relevance
@@ -21,14 +22,15 @@ from askbook.ingest.worker import Watcher, watch_nothing
 from askbook.settings import Settings
 from askbook.wiring import Askbook
 
-ASKBOOK, ALONE, BM25, MINILM, RRF = "askbook", "last alone", "BM25", "MiniLM", "RRF"
-SYSTEMS = (ASKBOOK, ALONE, BM25, MINILM, RRF)
+ASKBOOK, SEARCH, ALONE, BM25, MINILM, RRF = "askbook", "search", "last alone", "BM25", "MiniLM", "RRF"
+SYSTEMS = (ASKBOOK, SEARCH, ALONE, BM25, MINILM, RRF)
 CITED = 3
 WARM_UP = "a question to load what is loaded late"
 
 Ask = Callable[[EvalQuestion], Awaitable[SearchOutcome]]
-"""How the system that is measured answers; the baselines always get the last question alone."""
+"""How our search is asked; the baselines always get the last question alone."""
 Tick = Callable[[int, int], None]
+T = TypeVar("T")
 Failure = Literal["missed", "refused", "answered"]
 
 
@@ -46,7 +48,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question, what each system ranked, and what our own found."""
+    """One question, what each system ranked, and what a reader gets: the reply, or in conversations what the search found."""
 
     question: EvalQuestion
     rankings: Mapping[str, tuple[str, ...]]
@@ -56,6 +58,9 @@ class Asked:
     shown: tuple[str, ...]
     """… their pages."""
     confidence: float
+    """That the book answers, and …"""
+    chance: float
+    """… that the text shown does; the same where no text is shown."""
     level: ConfidenceLevel
     raw_level: ConfidenceLevel
     """What the seed's rule makes of the raw cosines."""
@@ -67,10 +72,12 @@ class Asked:
     def score(self, system: str = ASKBOOK) -> Retrieval:
         return score_ranking(self.rankings[system], self.question.gold)
 
-    @property
-    def right(self) -> bool:
-        """The page shown first answers it."""
-        return self.question.has_gold and self.score().hit1 == 1
+    def is_right(self, by_text: bool) -> bool:
+        """The text shown holds a known answer; or the page cited first, or found first without a text, is a gold page."""
+        if by_text:
+            return self.answered is not None and self.answered.contains(self.question.facts)
+        first = self.answered.cited[:1] if self.answered else self.rankings[ASKBOOK][:1]
+        return self.question.has_gold and not self.question.gold.isdisjoint(first)
 
     @property
     def refused(self) -> bool:
@@ -106,6 +113,8 @@ class SetRun:
     chosen: Chosen
     """The calibration in force."""
     asked: tuple[Asked, ...]
+    left_out: int = 0
+    """How many questions the sample leaves out."""
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -148,17 +157,19 @@ async def ask_set(
     """Ask a book that is ingested already."""
     record = await askbook.ledger.load_book(book_id)
     filters = Filters(book_id=book_id)
-    await askbook.searcher.search(WARM_UP, filters)
     threads = any(question.history for question in eval_set.questions)
     chosen = await askbook.calibrations.choose(book_id)
     ask = ask or _ask_in_thread(askbook, filters, chosen.calibration.relevance)
     asker = _Asker(askbook, filters, eval_set.pages, ask, threads, answers and not threads)
+    await asker.ask_all(EvalQuestion("", WARM_UP))
     asked: list[Asked] = []
     for question in eval_set.questions:
         asked.append(await asker.ask_all(question))
         tick(len(asked), len(eval_set.questions))
     embedder = askbook.embedder.name if askbook.embedder else "none"
-    return SetRun(eval_set.name, embedder, record.total_files, record.total_chunks, chosen, tuple(asked))
+    return SetRun(
+        eval_set.name, embedder, record.total_files, record.total_chunks, chosen, tuple(asked), eval_set.left_out
+    )
 
 
 def _ask_in_thread(askbook: Askbook, filters: Filters, relevance: Relevance) -> Ask:
@@ -170,7 +181,7 @@ def _ask_in_thread(askbook: Askbook, filters: Filters, relevance: Relevance) -> 
             Turn(questions[at], tuple(map(to_cited, (await ask_once(questions[: at + 1])).passages[:CITED])))
             for at in range(len(questions) - 1)
         ]
-        return await search_thread(askbook.searcher, questions[-1], turns, filters, "hybrid", LIMIT_MAX, 0.0, relevance)
+        return await search_thread(askbook.searcher, questions[-1], turns, filters, LIMIT_MAX, relevance)
 
     async def ask_once(questions: tuple[str, ...]) -> SearchOutcome:
         if questions not in found:
@@ -196,39 +207,38 @@ class _Asker:
         self._heard: set[str] = set()
 
     async def ask_all(self, question: EvalQuestion) -> Asked:
-        # Ours comes first: the baselines may then use the vector that it made, and its time is whole.
-        outcome, timing = await self._ask_timed(question)
-        rankings = {ASKBOOK: self._to_pages(outcome.passages)}
-        found = {system: await self._ask_plain(question, mode) for system, mode in self._modes.items()}
-        rankings |= {system: self._to_pages(passages) for system, passages in found.items()}
-        if MINILM in found:
-            rankings[RRF] = self._to_pages(_fuse([found[BM25], found[MINILM]]))
-        # A search for more would show the same five first: the limit only cuts.
-        best = outcome.passages[:JUDGED]
-        ours = measure([one.rating for one in best], [])
-        raw = measure([max(one.similarity or 0.0, 0.0) for one in best], [])
-        return Asked(
-            question=question,
-            rankings=rankings,
-            passages=best,
-            shown=self._to_pages(best),
-            confidence=ours.average_similarity,
-            level=ours.confidence_level,
-            raw_level=raw.confidence_level,
-            timing=timing,
-            answered=await self._answer(question) if self._answers else None,
-        )
-
-    async def _answer(self, question: EvalQuestion) -> Answered:
-        return await answer_question(self._askbook, question, self._filters.book_id, self._pages)
-
-    async def _ask_timed(self, question: EvalQuestion) -> tuple[SearchOutcome, Timing | None]:
-        wall, cpu = time.perf_counter(), time.process_time()
-        outcome = await self._ask(question)
-        timing = Timing((time.perf_counter() - wall) * 1000, (time.process_time() - cpu) * 1000)
+        # Ours comes first: the others may then use the vector that it made, and its time is whole.
         again = question.question in self._heard
         self._heard.add(question.question)
-        return outcome, None if again else timing
+        answered, timing = await self._answer(question) if self._answers else (None, None)
+        outcome, search_timing = await _time(self._ask(question))
+        found = {SEARCH: outcome.passages} if answered else {}
+        found |= {system: await self._ask_plain(question, mode) for system, mode in self._modes.items()}
+        if MINILM in found:
+            found[RRF] = _fuse([found[BM25], found[MINILM]])
+        # A search for more would show the same five first: the limit only cuts.
+        best = outcome.passages[:JUDGED]
+        raw = measure([max(one.similarity or 0.0, 0.0) for one in best], [])
+        sure = answered.confidence if answered else measure([one.rating for one in best], [])
+        shown = answered.passages if answered else best
+        # A reader is shown five passages; further down, the order is the search's.
+        found[ASKBOOK] = (*shown, *outcome.passages)
+        return Asked(
+            question=question,
+            rankings={system: self._to_pages(passages) for system, passages in found.items()},
+            passages=shown,
+            shown=self._to_pages(shown),
+            confidence=sure.average_similarity,
+            chance=sure.average_similarity if sure.chance is None else sure.chance,
+            level=sure.confidence_level,
+            raw_level=raw.confidence_level,
+            timing=None if again else timing or search_timing,
+            answered=answered,
+        )
+
+    async def _answer(self, question: EvalQuestion) -> tuple[Answered, Timing]:
+        replied, timing = await _time(get_reply(self._askbook.ask(Question(question.question, self._filters))))
+        return await read_reply(self._askbook, replied, self._filters.book_id, self._pages), timing
 
     async def _ask_plain(self, question: EvalQuestion, mode: SearchMode) -> tuple[Passage, ...]:
         outcome = await self._askbook.searcher.search(question.question, self._filters, mode, LIMIT_MAX)
@@ -240,6 +250,12 @@ class _Asker:
         return tuple(dict.fromkeys(self._pages.get(file, file) for file in files))
 
 
+async def _time(work: Awaitable[T]) -> tuple[T, Timing]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    done = await work
+    return done, Timing((time.perf_counter() - wall) * 1000, (time.process_time() - cpu) * 1000)
+
+
 def _choose_modes(threads: bool, embeds: bool) -> dict[str, SearchMode]:
     """The baselines; in threads also our own search of the last question without what was said before it."""
     modes: dict[str, SearchMode] = {ALONE: "hybrid"} if threads else {}
@@ -249,6 +265,6 @@ def _choose_modes(threads: bool, embeds: bool) -> dict[str, SearchMode]:
     return modes
 
 
-def _fuse(lists: Sequence[Sequence[Passage]]) -> list[Passage]:
+def _fuse(lists: Sequence[Sequence[Passage]]) -> tuple[Passage, ...]:
     by_id = {passage.chunk.id: passage for passages in lists for passage in passages}
-    return [by_id[one] for one in fuse_ranks(*([passage.chunk.id for passage in passages] for passages in lists))]
+    return tuple(by_id[one] for one in fuse_ranks(*([passage.chunk.id for passage in passages] for passages in lists)))

@@ -6,8 +6,9 @@ import difflib
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -21,6 +22,8 @@ from askbook.index.search import check_query
 QUERIES, CONVERSATIONS, CORPUS, MARKDOWN = "queries.jsonl", "conversations.jsonl", "corpus.jsonl", "md"
 NOT_IN_BOOK, KIND = "not_in_book", "kind"
 QUESTION_KEYS = ("question", "lesson", NOT_IN_BOOK, KIND, "id", "note", "history")
+
+FACT_WORDS = 5
 
 Json = Mapping[str, object]
 
@@ -48,6 +51,11 @@ class EvalQuestion:
     def has_gold(self) -> bool:
         return bool(self.gold) and self.answerable is not False
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The known answers that a text can hold word for word; a longer one is an explanation, with many wordings."""
+        return tuple(one for one in self.answers if len(one.split()) <= FACT_WORDS) if self.answerable else ()
+
 
 @dataclass(frozen=True, slots=True)
 class EvalSet:
@@ -57,6 +65,23 @@ class EvalSet:
     """What to ingest; None for a book that its user has ingested already."""
     pages: Mapping[str, str]
     """Source file → page id, where the two differ."""
+    left_out: int = 0
+    """How many more questions it has, where this is a sample."""
+
+    def take_sample(self, most: int) -> EvalSet:
+        """So many questions of each kind and form, the same ones each time."""
+        taken: Counter[tuple[object, ...]] = Counter()
+        kept: set[str] = set()
+        for one in sorted(self.questions, key=lambda one: _hash(one.id)):
+            taken[group := (one.answerable, one.neg_type, one.form)] += 1
+            if taken[group] <= most:
+                kept.add(one.id)
+        questions = tuple(one for one in self.questions if one.id in kept)
+        return replace(self, questions=questions, left_out=len(self.questions) - len(questions))
+
+
+def _hash(name: str) -> str:
+    return hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()
 
 
 # --- a set's folder -------------------------------------------------------------------------------
@@ -131,7 +156,7 @@ def _write_pages(folder: Path, target: Path) -> dict[str, str]:
     for place, row in _read_rows(folder / CORPUS):
         page = _text(place, row, "id")
         readable = re.sub(r"[^A-Za-z0-9]+", "-", page)[:60]
-        source_file = f"{readable}-{hashlib.sha1(page.encode(), usedforsecurity=False).hexdigest()[:6]}.md"
+        source_file = f"{readable}-{_hash(page)[:6]}.md"
         title = str(row.get("title") or "").replace("\n", " ")
         text = f"---\ntitle: {json.dumps(title)}\n---\n{row.get('text') or ''}\n"
         (target / source_file).write_text(text, encoding="utf-8")

@@ -1,20 +1,22 @@
-"""A service over HTTP: one retry layer, one deadline, and every failure translated."""
+"""A service over HTTP: one retry layer, one deadline, one breaker, and every failure translated."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import stamina
 
+from askbook.breaker import LEFT_ALONE, Breaker, Outcome
 from askbook.errors import AskbookError
 
 RETRY_AFTER_MAX = 60.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,14 @@ class Overloaded(Exception):
         self.wait = wait
 
 
+class Unusable(Exception):
+    """The service answered with something that it should not; says what."""
+
+
+class Refused(Unusable):
+    """It does not take this text; that says nothing of others."""
+
+
 class Endpoint:
     """Where a service is asked. `failure` is what its failures become; no message of them carries the key."""
 
@@ -45,34 +55,46 @@ class Endpoint:
         key_setting: str,
         patience: Patience,
         failure: type[AskbookError],
+        breaker: Breaker | None = None,
+        code: str | None = None,
     ) -> None:
+        """`code`: of its errors."""
         self._service = service
+        self._code = code
         self._key_setting = key_setting
         self._patience = patience
         self._failure = failure
+        self._breaker = breaker or Breaker()
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._client = httpx2.AsyncClient(
             base_url=base_url, headers=headers, timeout=httpx2.Timeout(patience.deadline, connect=5.0)
         )
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Any:
+    async def post(
+        self, path: str, body: Mapping[str, Any], read: Callable[[Any], T], seconds: float | None = None
+    ) -> T:
+        """What `read` makes of the answer; it raises Unusable. `seconds`: for somebody who waits, in place of its patience."""
+        deadline = seconds or self._patience.deadline
+        call = _Call(path, body, asyncio.get_running_loop().time() + deadline, hurried=seconds is not None)
         try:
-            async with asyncio.timeout(self._patience.deadline):
-                return await self._post_patiently(path, body)
+            async with asyncio.timeout_at(call.until):
+                return await self._post_patiently(call, read)
         except Overloaded as error:
-            raise self.failed(f"answered {error.status} {self._patience.tries} times") from error
+            raise self._failed(f"answered {error.status} {self._patience.tries} times") from error
+        except Unusable as error:
+            raise self._failed(str(error)) from error
         except TimeoutError as error:
-            raise self.failed(f"gave no answer within {self._patience.deadline:g} s") from error
+            raise self._failed(f"gave no answer within {deadline:g} s") from error
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
-            raise self.failed(f"cannot be reached ({type(error).__name__})") from error
-
-    def failed(self, what: str) -> AskbookError:
-        return self._failure(f"{self._service} {what}", "Check its address and model, or try again later.")
+            raise self._failed(f"cannot be reached ({type(error).__name__})") from error
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _post_patiently(self, path: str, body: Mapping[str, Any]) -> Any:
+    def _failed(self, what: str, hint: str = "Check its address and model, or try again later.") -> AskbookError:
+        return self._failure(f"{self._service} {what}", hint, code=self._code)
+
+    async def _post_patiently(self, call: _Call, read: Callable[[Any], T]) -> T:
         attempts = stamina.retry_context(
             on=_wait_before_retry,
             attempts=self._patience.tries,
@@ -83,20 +105,58 @@ class Endpoint:
         )
         async for attempt in attempts:
             with attempt:
-                return self._read(await self._client.post(path, json=body))
+                return await self._try(call, read, is_last=attempt.num == self._patience.tries)
+        raise AssertionError("the last try ends it")
+
+    async def _try(self, call: _Call, read: Callable[[Any], T], is_last: bool) -> T:
+        ticket = self._breaker.enter()
+        if ticket is None:
+            raise self._failed(LEFT_ALONE, self._breaker.say_rest())
+        outcome: Outcome = "failed"
+        try:
+            # A try that is silent leaves half of the time to the next.
+            async with asyncio.timeout(call.left / 2 if call.hurried and not is_last else None):
+                response = await self._client.post(call.path, json=call.body)
+            answer = read(self._read(response))
+            outcome = "succeeded"
+            return answer
+        except Overloaded as error:
+            outcome = "neither" if error.status == 429 else "failed"
+            raise
+        except Refused:
+            outcome = "neither"
+            raise
+        except asyncio.CancelledError:
+            outcome = "failed" if call.left <= 0.01 else "neither"
+            raise
+        finally:
+            self._breaker.settle(ticket, outcome)
 
     def _read(self, response: httpx2.Response) -> Any:
         status = response.status_code
         if status == 429 or status >= 500:
             raise Overloaded(status, _retry_after(response.headers.get("Retry-After")))
         if status in (401, 403):
-            raise self._failure(f"{self._service} refused the key", f"Check {self._key_setting}.")
+            raise self._failed("refused the key", f"Check {self._key_setting}.")
         if status != 200:
-            raise self.failed(f"answered {status}")
+            raise (Refused if status in (400, 413, 422) else Unusable)(f"answered {status}")
         try:
             return response.json()
         except ValueError as error:
-            raise self.failed("answered with something that is not JSON") from error
+            raise Unusable("answered with something that is not JSON") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    path: str
+    body: Mapping[str, Any]
+    until: float
+    """By the loop's clock."""
+    hurried: bool
+
+    @property
+    def left(self) -> float:
+        return self.until - asyncio.get_running_loop().time()
 
 
 def sendable(text: str) -> str:
@@ -107,7 +167,7 @@ def sendable(text: str) -> str:
 def _wait_before_retry(error: Exception) -> bool | float:
     if isinstance(error, Overloaded):
         return True if error.wait is None else error.wait
-    return isinstance(error, httpx2.TransportError)
+    return isinstance(error, httpx2.TransportError | TimeoutError)
 
 
 def _retry_after(header: str | None) -> float | None:

@@ -9,12 +9,13 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar, get_args
 
 import numpy as np
 
 from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchMode, SearchOutcome
-from askbook.errors import DeadlinePassed, InputError, RerankerUnavailable
+from askbook.errors import DeadlinePassed, EmbedderUnavailable, InputError, ReaderUnavailable, RerankerUnavailable
 from askbook.index.coverage import Rarities
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import best_score, find_unknown_words, term_ids, weigh_query, weigh_terms
@@ -29,6 +30,8 @@ REMEMBERED_QUERIES, REMEMBERED_SEARCHES, REMEMBERED_SAMPLES = 256, 64, 16
 SAMPLE, SAMPLE_MIN = 256, 32
 """Chunks that tell how near any chunk is to a question. Point ids are hashes: the first of them are chosen by chance."""
 NUMBER_MAX = 2**53
+WORDS_ONLY = "The embedder does not answer: this was found by the book's words alone."
+NOT_RERANKED = "The reranker does not answer: the passages stand as the search found them."
 
 log = logging.getLogger("askbook")
 
@@ -97,9 +100,9 @@ class Sample:
 class Deadlines:
     """Seconds."""
 
-    embedding: float = 10.0
     retrieval: float = 3.0
     reranking: float = 2.0
+    reading: float = 10.0
 
 
 @contextlib.asynccontextmanager
@@ -145,11 +148,13 @@ class Searcher:
         live: LiveChunks,
         reranker: Reranker | None = None,
         deadlines: Deadlines | None = None,
+        on_request: Reranker | None = None,
     ) -> None:
         self._index = index
         self._embedder = embedder
         self._live = live
         self._reranker = reranker
+        self._on_request = on_request
         self._deadlines = deadlines or Deadlines()
         self._vectors = Remembered[str, Vector](REMEMBERED_QUERIES)
         self._searches = Remembered[Search, Candidates](REMEMBERED_SEARCHES)
@@ -164,10 +169,11 @@ class Searcher:
         threshold: float = 0.0,
         relevance: Relevance | None = None,
         hide: Callable[[Chunk], bool] | None = None,
-        rerank: bool = True,
+        rerank: bool | None = None,
     ) -> SearchOutcome:
         """`relevance` rates each passage; the threshold is then compared with that, else with the ranking's score.
 
+        `rerank`: by the reranker that is set up, or else by the reader; None: only where one is set up.
         Only a hybrid search is reranked: one side alone was asked for in its own order.
         """
         text = check_query(text)
@@ -178,8 +184,9 @@ class Searcher:
         plain = mode != "hybrid"
         mode = self._possible_mode(mode)
         started = time.perf_counter()
-        async with _in_time(self._deadlines.embedding, "embedding the question"):
-            vector = None if mode == "keyword" else await self._embed(text)
+        vector, notices = await self._embed_if_possible(text, mode)
+        if vector is None:
+            mode = "keyword"
         embedded = time.perf_counter()
         async with _in_time(self._deadlines.retrieval, "the search"):
             revision, keywords, words = await self._weigh(text, filters.book_id)
@@ -199,32 +206,38 @@ class Searcher:
             retrieval_ms=(finished - embedded) * 1000,
             signals=signals,
             cache_hit=remembered,
+            notices=notices,
+            retrieved_at=datetime.now(UTC),
+            vector=None if vector is None else vector.tolist(),
+            keywords=dict(zip(keywords.indices, keywords.values, strict=True)),
         )
-        if rerank and not plain:
-            outcome = await self.rerank(outcome)
+        if rerank is not False and not plain:
+            outcome = await self.rerank(outcome, on_request=bool(rerank))
         return cut(outcome, limit, threshold)
 
-    async def rerank(self, outcome: SearchOutcome) -> SearchOutcome:
+    async def rerank(self, outcome: SearchOutcome, on_request: bool = False) -> SearchOutcome:
         """The best passages in the reranker's order; all as they were where there is none, or where it fails."""
-        if self._reranker is None or not outcome.passages:
+        reranker = self._reranker or (self._on_request if on_request else None)
+        if reranker is None or not outcome.passages:
             return outcome
         started = time.perf_counter()
         texts = [one.chunk.embed_text for one in outcome.passages[:RERANKED]]
-        scores = await self._ask_reranker(self._reranker, outcome.query, texts)
+        scores = await self._ask_reranker(reranker, outcome.query, texts)
         took = (time.perf_counter() - started) * 1000
         outcome = replace(outcome, retrieval_ms=outcome.retrieval_ms + took)
         if scores is None:
-            return outcome
+            return replace(outcome, notices=(*outcome.notices, NOT_RERANKED))
         return replace(outcome, passages=tuple(reorder(outcome.passages, scores)), reranked=True)
 
     async def _ask_reranker(self, reranker: Reranker, question: str, texts: list[str]) -> list[float] | None:
+        seconds = self._deadlines.reranking if reranker is self._reranker else self._deadlines.reading
         try:
-            async with asyncio.timeout(self._deadlines.reranking):
+            async with asyncio.timeout(seconds):
                 return await reranker.rerank(question, texts)
-        except RerankerUnavailable as error:
+        except (RerankerUnavailable, ReaderUnavailable) as error:
             log.warning("A search was not reranked: %s", error.message)
         except TimeoutError:
-            log.warning("A search was not reranked: %s took over %g s", reranker.name, self._deadlines.reranking)
+            log.warning("A search was not reranked: %s took over %g s", reranker.name, seconds)
         return None
 
     def _possible_mode(self, mode: SearchMode) -> SearchMode:
@@ -239,6 +252,18 @@ class Searcher:
     async def weigh_words(self, text: str, book_id: str) -> Rarities:
         """The question's words, and how rare each is in the book."""
         return (await self._weigh(text, book_id))[2].rarities
+
+    async def _embed_if_possible(self, text: str, mode: SearchMode) -> tuple[Vector | None, tuple[str, ...]]:
+        """Where the embedder fails, the words go on alone, unless the meaning alone was asked for."""
+        if mode == "keyword":
+            return None, ()
+        try:
+            return await self._embed(text), ()
+        except EmbedderUnavailable as error:
+            if mode == "dense":
+                raise
+            log.warning("A question was searched by its words alone: %s", error.message)
+            return None, (WORDS_ONLY,)
 
     async def _embed(self, text: str) -> Vector:
         assert self._embedder is not None
@@ -353,7 +378,10 @@ def check_query(text: str) -> str:
     """The question as it is searched: no NUL, no half of a character, no blanks around it."""
     cleaned = text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8").strip()
     if not QUERY_MIN <= len(cleaned) <= QUERY_MAX:
-        raise InputError(f"A question has {QUERY_MIN} to {QUERY_MAX} characters; this one has {len(cleaned)}")
+        raise InputError(
+            f"A question has {QUERY_MIN} to {QUERY_MAX} characters; this one has {len(cleaned)}",
+            code=None if cleaned else "E005",
+        )
     return cleaned
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,7 +26,7 @@ from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
 from askbook.index.vectors.base import Point, VectorIndex
 from askbook.ingest.plan import Parcel, Plan, PlannedChange, pack, plan_changes, unpack
 from askbook.ingest.verify import mend_index
-from askbook.store.ledger import DraftChunk, Ledger, LessonChange, slices
+from askbook.store.ledger import DraftChunk, Embedded, Ledger, LessonChange, slices
 from askbook.store.shards import Shard, ShardLost, Shards, ShardStep
 
 Step = Literal[
@@ -189,7 +189,7 @@ class Pipeline:
             # Its heir may have forgotten these points already, or given them vectors that were just overwritten.
             await self.ledger.doom_points(book_id, [draft.point_id for draft in drafts])
             bare = [draft.point_id for draft in drafts if draft.chunk.embed_hash not in known]
-            await self.ledger.mark_embedded(bare, embedded=False)
+            await self.ledger.mark_embedded(bare, None)
             raise
         await self.announce("committed", self.tally)
 
@@ -199,14 +199,15 @@ class Pipeline:
         """The lessons as they will be, and those vectors of theirs that are there already, by the hash of the text."""
         cut = await asyncio.to_thread(lambda: [split_lesson(planned.lesson) for planned in group])
         stamped = _stamped([chunk for chunks in cut for chunk in chunks], [draft.chunk for draft in before])
-        known = await self._known_vectors(self.job.book_id, stamped.values())
+        found = await self.ledger.find_embedded(self.job.book_id, sorted({one.embed_hash for one in stamped.values()}))
+        known = await self._known_vectors(found)
         # A full ingestion embeds everything again; until it has, the old vectors serve.
-        embedded = set(known) if self.job.mode == "incremental" else set[str]()
+        embedded = {one: found[one] for one in known} if self.job.mode == "incremental" else dict[str, Embedded]()
         changes = [
             LessonChange(
                 planned.lesson,
                 tuple(
-                    DraftChunk(_point_id(chunk, planned.lesson), stamped[chunk.id], chunk.embed_hash in embedded)
+                    _to_draft(_point_id(chunk, planned.lesson), stamped[chunk.id], embedded.get(chunk.embed_hash))
                     for chunk in chunks
                 ),
                 planned.replaces,
@@ -224,11 +225,10 @@ class Pipeline:
         await self.index.flush()
         await self.announce("points written", self.tally)
 
-    async def _known_vectors(self, book_id: str, chunks: Iterable[Chunk]) -> dict[str, Vector]:
+    async def _known_vectors(self, found: Mapping[str, Embedded]) -> dict[str, Vector]:
         """Vectors of texts that some live chunk of the book has been embedded for, by their hash."""
-        point_of = await self.ledger.find_embedded(book_id, sorted({chunk.embed_hash for chunk in chunks}))
-        vectors = await self.index.load_vectors(sorted(set(point_of.values())))
-        return {embed_hash: vectors[point] for embed_hash, point in point_of.items() if point in vectors}
+        vectors = await self.index.load_vectors(sorted({one.point_id for one in found.values()}))
+        return {embed_hash: vectors[one.point_id] for embed_hash, one in found.items() if one.point_id in vectors}
 
     async def _embed(self, shard: Shard) -> None:
         assert self.embedder is not None
@@ -242,7 +242,7 @@ class Pipeline:
             await self.announce("vectors written", self.tally)
             counts = {"chunks_embedded": len(waiting)}
             counted = partial(self.shards.count, job_id=self.job.job_id, counts=counts, tell=self.tally.update)
-            await self.ledger.mark_embedded([item.point_id for item in waiting], along=counted)
+            await self.ledger.mark_embedded([item.point_id for item in waiting], self.embedder.name, counted)
             await self.announce("vectors committed", self.tally)
         await self.shards.end_step(shard, self.owner, "done")
 
@@ -284,6 +284,13 @@ def _stamped(chunks: Sequence[Chunk], before: Sequence[Chunk]) -> dict[str, Chun
         )
         for chunk in chunks
     }
+
+
+def _to_draft(point_id: str, chunk: Chunk, before: Embedded | None) -> DraftChunk:
+    """A text that is embedded already was so when its vector was made."""
+    if before is None:
+        return DraftChunk(point_id, chunk, False)
+    return DraftChunk(point_id, replace(chunk, embedded_at=before.at, embedding_model=before.model), True)
 
 
 def _to_points(drafts: Sequence[DraftChunk], known: dict[str, Vector]) -> list[Point]:

@@ -73,7 +73,7 @@ async def repair_book(verdict: Verdict, ledger: Ledger, index: VectorIndex, embe
     if embeds:
         points = await _load_points(index, verdict.book_id)
         bare = sorted(point for point in live if not points.get(point, False))
-        await ledger.mark_embedded(bare, embedded=False)
+        await ledger.mark_embedded(bare, None)
 
 
 async def mend_index(book_id: str, ledger: Ledger, index: VectorIndex) -> set[str]:

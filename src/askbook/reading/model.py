@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 BUNDLED = Path(__file__).parent / "data" / "reader.onnx"
-BUNDLED_SHA256 = "aaa6383824af8731a81eaf544231e8a7043adc95507638e72a123c29f50a041d"
+BUNDLED_SHA256 = "6babe0085378432a8a67d4b50a5eefdb6c69547127754520afb9bc9904e2204c"
 BUNDLED_BYTES = 35_686_945
 METADATA = "askbook_reader"
 CHARACTERS_A_TOKEN = 8

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
 from askbook.onnx import Lane, Weights
 from askbook.reading.cache import Cache, key_of
 from askbook.reading.model import Contract, Model, Output, open_model
+from askbook.reading.plain import Plain, read_out
 from askbook.reading.spans import Span, find_spans, keep_apart, score_spans
 from askbook.reading.windows import Asked, Window, split_windows
 
@@ -49,14 +50,23 @@ class Reader:
         self._lane = Lane("read", partial(open_model, weights, threads))
         self._reading = Task("read", _to_reading, _join_readings, Cache[Reading](CACHED_MAX))
         self._checking = Task("check", _to_support, _best, Cache[float](CACHED_MAX))
+        self.askers = 0
+        """Whose questions are being read now."""
 
     async def open(self) -> str:
         """Loads the model before it is needed; the name that it goes by."""
         return (await self._open()).contract.name
 
     async def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-        asked = (await self._open()).encode_question(question)
-        return await self._judge(self._reading, asked, [(passage,) for passage in passages])
+        self.askers += 1
+        try:
+            model = await self._open()
+            plain = [_read_out(model, passage) for passage in passages]
+            asked = model.encode_question(question)
+            readings = await self._judge(self._reading, asked, [(one.text,) for one in plain])
+            return [_place_in(one, reading) for one, reading in zip(plain, readings, strict=True)]
+        finally:
+            self.askers -= 1
 
     async def check(self, statement: str, passages: Sequence[str]) -> float:
         """The chance that the passages support it: one of them alone, or all together where a window holds them.
@@ -64,10 +74,11 @@ class Reader:
         A statement that is longer than the model reads at once goes in pieces, and is as good as its worst.
         What is longer than PIECES_MAX of them is not read and has no support.
         """
-        pieces = (await self._open()).encode_statement(statement)
-        premises: list[Premise] = [(passage,) for passage in passages]
+        model = await self._open()
+        pieces = model.encode_statement(statement)
+        premises: list[Premise] = [(_read_out(model, one).text,) for one in passages]
         if len(premises) > 1:
-            premises.append(tuple(passages))
+            premises.append(tuple(text for (text,) in premises))
         return min([_best(await self._judge(self._checking, piece, premises)) for piece in pieces], default=0.0)
 
     async def close(self) -> None:
@@ -90,6 +101,15 @@ class Reader:
         """A window at a time: askers take turns, and one who leaves has left the lane after the window that runs."""
         windows = await self._lane.run(partial(_split, asked, premise))
         return task.join([await self._lane.run(partial(_run, task, window)) for window in windows])
+
+
+def _read_out(model: Model, passage: str) -> Plain:
+    most = model.contract.passage_characters
+    return read_out(passage[:most], most)
+
+
+def _place_in(plain: Plain, reading: Reading) -> Reading:
+    return replace(reading, spans=tuple(map(plain.to_source, reading.spans)))
 
 
 def _split(asked: Asked, premise: Premise, model: Model) -> list[Window]:

@@ -41,6 +41,15 @@ class DraftChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Embedded:
+    """A live point that has its vector: since when, and by what."""
+
+    point_id: str
+    at: datetime | None
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class LessonChange:
     """A lesson as readers shall see it from the commit on, in place of those of the files it replaces."""
 
@@ -297,15 +306,14 @@ class Ledger:
 
     # --- embedding --------------------------------------------------------------------------------
 
-    async def find_embedded(self, book_id: str, embed_hashes: Sequence[str]) -> dict[str, str]:
+    async def find_embedded(self, book_id: str, embed_hashes: Sequence[str]) -> dict[str, Embedded]:
         """For each text that is embedded already, a live point that has its vector."""
+        wanted = select(chunks.c.embed_hash, chunks.c.point_id, chunks.c.embedded_at, chunks.c.embedding_model)
         async with self.database.reading() as connection:
-            found: dict[str, str] = {}
+            found: dict[str, Embedded] = {}
             for some in slices(embed_hashes):
-                query = select(chunks.c.embed_hash, chunks.c.point_id).where(
-                    chunks.c.book_id == book_id, chunks.c.embed_hash.in_(some), chunks.c.embedded
-                )
-                found.update((embed_hash, point_id) for embed_hash, point_id in await connection.execute(query))
+                query = wanted.where(chunks.c.book_id == book_id, chunks.c.embed_hash.in_(some), chunks.c.embedded)
+                found.update((embed_hash, Embedded(*rest)) for embed_hash, *rest in await connection.execute(query))
             return found
 
     async def load_unembedded(self, book_id: str, source_files: Sequence[str], limit: int) -> list[Unembedded]:
@@ -326,11 +334,14 @@ class Ledger:
             return {row[0]: row[1] for row in await connection.execute(grouped)}
 
     async def mark_embedded(
-        self, point_ids: Sequence[str], embedded: bool = True, along: Along = contextlib.nullcontext
+        self, point_ids: Sequence[str], model: str | None, along: Along = contextlib.nullcontext
     ) -> None:
+        """By that model, now; None: they have no vector any more."""
+        now = datetime.now(UTC) if model else None
+        values = {"embedded": model is not None, "embedded_at": now, "embedding_model": model}
         async with self.database.writing() as connection, along(connection):
             for some in slices(point_ids):
-                await connection.execute(update(chunks).where(chunks.c.point_id.in_(some)).values(embedded=embedded))
+                await connection.execute(update(chunks).where(chunks.c.point_id.in_(some)).values(values))
 
     # --- what is to be forgotten ------------------------------------------------------------------
 
@@ -426,7 +437,8 @@ class Ledger:
 
 
 def _no_book(book_id: str) -> NotFound:
-    return NotFound(f"there is no book {book_id}", "`askbook ingest FOLDER` makes one; `askbook doctor` lists them.")
+    hint = "`askbook ingest FOLDER` makes one; `askbook doctor` lists them."
+    return NotFound(f"there is no book {book_id}", hint, code="E002")
 
 
 async def _load_chunks(connection: AsyncConnection, book_id: str, source_file: str) -> list[Chunk]:

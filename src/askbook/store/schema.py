@@ -87,6 +87,8 @@ chunks = Table(
     Column("content_hash", String(64), nullable=False),
     Column("embed_hash", String(64), nullable=False),
     Column("embedded", Boolean, nullable=False),
+    Column("embedded_at", UtcDateTime),
+    Column("embedding_model", Text),
     Column("version", Integer, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
@@ -94,6 +96,8 @@ chunks = Table(
     Column("embed_text", Text, nullable=False),
     Column("details", JSON, nullable=False),
 )
+# Not unique: the point's id is. A lesson that moved may be live at its new place before the job forgets the old one, in
+# another commit or on another machine, and both have the chunk's id until then.
 Index("chunks_id", chunks.c.book_id, chunks.c.chunk_id)
 Index("chunks_lesson", chunks.c.book_id, chunks.c.source_file)
 Index("chunks_embed", chunks.c.book_id, chunks.c.embed_hash)

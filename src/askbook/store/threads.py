@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import RowMapping, Select, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from askbook.domain import LIVE_MESSAGES, Cited, Message, MetadataValue, Retrieval, Thread
+from askbook.domain import LIVE_MESSAGES, Cited, Message, MetadataValue, Reader, Retrieval, Thread
 from askbook.errors import InputError, NotFound
 from askbook.store.database import Database, to_storable
 from askbook.store.schema import messages, threads
@@ -28,6 +28,9 @@ TITLE_MAX = 80
 SUMMARY_FROM = 5
 """So many exchanges have a topic."""
 METADATA_BYTES = 4096
+READER_NAMES = frozenset(field.name for field in fields(Reader))
+READER_BYTES = 1024
+"""Room of their own: what a caller keeps in a thread never stops it."""
 
 Along = Callable[[AsyncConnection, Thread], Awaitable[None]]
 """What is written together with an exchange, of the thread as it is then."""
@@ -105,11 +108,13 @@ class Threads:
         async with self.database.reading() as connection:
             return await self._load(connection, await _find_own_row(connection, thread_id, owner))
 
-    async def load_history(self, thread_id: str, owner: str = "") -> tuple[Message, ...]:
-        """All messages, the archived ones too, the oldest first."""
+    async def load_history(self, thread_id: str, owner: str = "", last: int | None = None) -> tuple[Message, ...]:
+        """All messages, or those of the last so many turns; the archived ones too, the oldest first."""
         async with self.database.reading() as connection:
             row = await _find_own_row(connection, thread_id, owner)
-            return await _load_messages(connection, row["thread_id"], row["turn_count"])
+            turns = row["turn_count"]
+            since = 0 if last is None else 2 * max(0, turns - last)
+            return await _load_messages(connection, row["thread_id"], turns, since)
 
     async def load_all(self, owner: str = "", book_id: str | None = None, limit: int = 50) -> list[Thread]:
         """The latest first; with their counts, without their messages."""
@@ -135,13 +140,26 @@ class Threads:
     # --- keeping ----------------------------------------------------------------------------------
 
     async def rename(self, thread_id: str, title: str, owner: str = "") -> Thread:
-        name = to_storable(" ".join(title.split()))
-        if not 1 <= len(name) <= TITLE_MAX:
+        return await self.change(thread_id, owner, title)
+
+    async def change(
+        self,
+        thread_id: str,
+        owner: str = "",
+        title: str | None = None,
+        metadata: Mapping[str, MetadataValue] | None = None,
+    ) -> Thread:
+        """Another name, and metadata laid over what it has; None takes a name out of it."""
+        name = None if title is None else to_storable(" ".join(title.split()))
+        if name is not None and not 1 <= len(name) <= TITLE_MAX:
             raise InputError(f"a thread's name has 1 to {TITLE_MAX} characters, not {len(name)}")
         async with self.database.writing() as connection:
-            row = await _find_own_row(connection, thread_id, owner)
-            await connection.execute(update(threads).where(threads.c.thread_id == row["thread_id"]).values(title=name))
-            return await self._load(connection, await _find_own_row(connection, thread_id, owner))
+            row = await _find_own_row(connection, thread_id, owner, lock=True)
+            merged = _merge(row["metadata"], metadata)
+            kept = {key: value for key, value in merged.items() if key not in (metadata or {}) or value is not None}
+            values = {"metadata": kept, "title": row["title"] if name is None else name}
+            await connection.execute(update(threads).where(threads.c.thread_id == row["thread_id"]).values(values))
+            return await self._load(connection, {**row, **values})
 
     async def delete(self, thread_id: str, owner: str = "") -> None:
         """For good, and its messages with it."""
@@ -230,10 +248,11 @@ def _merge(*parts: Mapping[str, MetadataValue] | None) -> dict[str, MetadataValu
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"metadata must be JSON: {error}") from error
     merged = _clean_json(json.loads(given))
-    if len(json.dumps(merged, ensure_ascii=False).encode()) > METADATA_BYTES:
-        raise InputError(
-            f"a thread's metadata may take {METADATA_BYTES} bytes, and this takes more", "Keep less in it."
-        )
+    own = {name: value for name, value in merged.items() if name in READER_NAMES}
+    kept = {name: value for name, value in merged.items() if name not in READER_NAMES}
+    for part, room in ((kept, METADATA_BYTES), (own, READER_BYTES)):
+        if len(json.dumps(part, ensure_ascii=False).encode()) > room:
+            raise InputError(f"a thread's metadata may take {room} bytes, and this takes more", "Keep less in it.")
     return merged
 
 
@@ -307,8 +326,8 @@ async def _find_row(connection: AsyncConnection, thread_id: str, lock: bool = Fa
     return (await connection.execute(query.with_for_update() if lock else query)).mappings().first()
 
 
-async def _find_own_row(connection: AsyncConnection, thread_id: str, owner: str) -> RowMapping:
-    return _own(await _find_row(connection, _read_id(thread_id)), thread_id, owner)
+async def _find_own_row(connection: AsyncConnection, thread_id: str, owner: str, lock: bool = False) -> RowMapping:
+    return _own(await _find_row(connection, _read_id(thread_id), lock), thread_id, owner)
 
 
 def _own(row: RowMapping | None, thread_id: str, owner: str, book_id: str | None = None) -> RowMapping:

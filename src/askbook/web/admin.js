@@ -196,7 +196,7 @@ async function loadReading() {
 }
 
 const SERIES = { high: "Well supported", medium: "Supported", low: "Weakly supported", other: "Answered", refused: "Refused" };
-const REASONS = { not_in_book: "Not in the book", ambiguous: "Ambiguous", unverified: "Could not be verified", index_empty: "Nothing ingested yet", provider_down: "A service was down" };
+const REASONS = { not_in_book: "Not in the book", below_threshold: "Below the threshold", ambiguous: "Ambiguous", unverified: "Could not be verified", index_empty: "Nothing ingested yet", provider_down: "A service was down" };
 
 function showUsage({ days }) {
   const parts = days.map(toParts);

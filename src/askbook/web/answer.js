@@ -17,6 +17,7 @@ export function renderReply(reply, options = {}) {
   const whole = make("div", { class: "reply" });
   whole.append(reply.refusal ? renderRefusal(reply, settings) : renderAnswer(reply.response, reply.sources, settings));
   for (const notice of reply.notices || []) whole.append(make("p", { class: "notice", role: "note" }, notice));
+  whole.append(...renderRemoved(reply.removed));
   if (!reply.refusal) whole.append(...renderSources(reply.sources, settings), renderConfidence(reply));
   return whole;
 }
@@ -25,6 +26,13 @@ export function renderReply(reply, options = {}) {
 export function renderAnswer(text, sources, options = {}) {
   const cite = (number) => (!sources ? make("span", { class: "chip" }, String(number)) : chip(sources[number - 1], number, options));
   return make("div", { class: "answer" }, renderMarkdown(text, { mayLink: isOwn, ...options, cite }));
+}
+
+/** What the model wrote and the book does not support, for those who ask. */
+function renderRemoved(removed) {
+  if (!removed || !removed.length) return [];
+  const lines = removed.map((one) => make("li", {}, make("q", {}, one.text), ` ${one.why}`));
+  return [make("details", { class: "removed" }, make("summary", {}, "What was left out"), make("ul", {}, lines))];
 }
 
 function isOwn(address) {

@@ -123,7 +123,7 @@ function toReply(message) {
 
 /** As the stream names it: a kept source has the titles of its place in one line. */
 function nameOf(cited) {
-  const address = cited.url.split("#")[0];
+  const address = cited.url?.split("#")[0];
   const lesson = allLessons().find((one) => one.url === address);
   const section = lesson?.sections.findLast((one) => cited.title.endsWith(one.title));
   return lesson ? [lesson.title, section?.title].filter(Boolean).join(" › ") : cited.title;
@@ -248,7 +248,7 @@ function finish(turn, reply, session) {
 /** Links of an answer lead into the book or stay here. */
 function mayLink(address) {
   const { origin } = new URL(address);
-  return origin === location.origin || allLessons().some((one) => one.url.startsWith(`${origin}/`));
+  return origin === location.origin || allLessons().some((one) => one.url?.startsWith(`${origin}/`));
 }
 
 function stopAt(turn, written, again) {

@@ -72,22 +72,29 @@ export class Panel {
     this.body.replaceChildren(
       make("p", { class: "path" }, path.slice(0, -1).join(" › ")),
       make("h3", {}, path.at(-1)),
-      make("div", { class: "answer passage", tabindex: "0", role: "region", "aria-label": "The passage" }, renderPassage(text, source.quote, path.at(-1))),
+      make("div", { class: "answer passage", tabindex: "0", role: "region", "aria-label": "The passage" }, renderPassage(text, quotesOf(source), path.at(-1))),
     );
     this.body.querySelector("mark")?.scrollIntoView({ block: "nearest" });
   }
 }
 
-function renderPassage(text, quote, title) {
-  const at = quote ? text.indexOf(quote) : -1;
-  const [start, end] = at < 0 ? [0, 0] : tighten(text, at, at + quote.length);
-  const marked = end > start ? `${text.slice(0, start)}${BEGIN}${text.slice(start, end)}${END}${text.slice(end)}` : text;
-  const passage = renderMarkdown(marked);
+function quotesOf(source) {
+  return source.places?.map((one) => one.quote) || [source.quote].filter(Boolean);
+}
+
+function renderPassage(text, quotes, title) {
+  const passage = renderMarkdown(quotes.reduce(markQuote, text));
   markBetween(passage);
   // Its own heading stands above it already.
   const first = passage.firstElementChild;
   if (/^H\d$/.test(first?.tagName) && first.textContent === title) first.remove();
   return passage;
+}
+
+function markQuote(text, quote) {
+  const at = text.indexOf(quote);
+  const [start, end] = at < 0 ? [0, 0] : tighten(text, at, at + quote.length);
+  return end > start ? `${text.slice(0, start)}${BEGIN}${text.slice(start, end)}${END}${text.slice(end)}` : text;
 }
 
 /** Without the markup around the words: a mark before `- ` would be no list. */

@@ -38,7 +38,8 @@ export async function askStream({ endpoint = "", headers = {}, body, signal, on 
   const response = await send(`${endpoint}/chat/stream`, {
     method: "POST",
     headers: { "Content-Type": "application/json", ...headers },
-    body: JSON.stringify(body),
+    // Readers are shown what is of low confidence as well, with its disclaimer.
+    body: JSON.stringify({ similarity_threshold: 0, ...body }),
     signal,
   });
   for await (const { event, data } of readEvents(response.body, signal)) {

@@ -17,7 +17,8 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
   const headers = { "X-Reader": readToken(), ...(key && { "X-API-Key": key }) };
   const named = book ? { book_id: book } : {};
   // A book without a base_url is read on askbook's own pages, which a site's visitors may not open.
-  const linkTo = ({ url }) => (!url || url.startsWith("/read/") ? null : new URL(url, `${home}/`).href);
+  const isOwnPage = ({ origin, pathname }) => origin === new URL(home).origin && pathname.startsWith("/read/");
+  const linkTo = ({ url }) => (!url || isOwnPage(new URL(url)) ? null : url);
   let session = remember(sessionStorage, SESSION);
   let turns = 0;
   let selected = "";
@@ -208,7 +209,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
     const back = make("button", { type: "button", class: "quiet", "aria-label": "Close the source", onclick: () => (showSource(shown, source, number, chip), chip.focus()) }, icon("close"));
     const href = safeAddress(linkTo(source));
     const link = href && make("a", { class: "button", href, target: "_blank", rel: "noopener" }, "Read it in the book");
-    shown.replaceChildren(make("div", { class: "head" }, make("b", {}, `${number}`), make("span", {}, titleOf(source)), back), make("div", { class: "answer", tabindex: "0", role: "region", "aria-label": "What it says" }, renderMarkdown(source.quote || source.chunk_text)), link || "");
+    shown.replaceChildren(make("div", { class: "head" }, make("b", {}, `${number}`), make("span", {}, titleOf(source)), back), make("div", { class: "answer", tabindex: "0", role: "region", "aria-label": "What it says" }, renderMarkdown(source.places?.map((one) => one.quote).join("\n\n") || source.quote || source.chunk_text)), link || "");
     shown.hidden = false;
     shown.scrollIntoView({ block: "nearest" });
     (link || back).focus();

@@ -1,17 +1,20 @@
-"""A listing in an answer: every line of it must be the book's."""
+"""A listing in an answer: the book's lines, in their order, with their indentation."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from askbook.answer.check.marks import cited_numbers, resolve_marks, split_marks
-from askbook.answer.check.reading import Span, read_passage, squeeze_code
-from askbook.domain import Chunk, Passage
+from askbook.answer.check.literals import CODE_SPAN
+from askbook.answer.check.marks import cited_numbers, read_marks
+from askbook.answer.check.passages import Span
+from askbook.answer.check.stream import closes
+from askbook.domain import Passage
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n?")
-_NO_CODE = re.compile(r"[\W_]*")
+_ANYTHING = re.compile(r".+")
+_PROMPT = re.compile(r"^\s*(?:\$|>|>>>)\s+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +29,10 @@ def read_listing(text: str, prefix: str, numbered: Mapping[int, Passage]) -> Lis
     opening = _FENCE.match(text)
     assert opening is not None
     lines = text[opening.end() :].split("\n")
-    closing = next((at for at, line in enumerate(lines) if _closes(line, opening[1])), len(lines))
-    marks = resolve_marks(split_marks(" ".join(lines[closing + 1 :])), numbered)
+    closing = next((at for at, line in enumerate(lines) if closes(line, opening[1])), len(lines))
+    marks = read_marks(" ".join(lines[closing + 1 :]), numbered)
     indent = re.compile(rf"[ \t>]{{0,{len(prefix)}}}")
     return Listing(opening[2], tuple(indent.sub("", line, count=1) for line in lines[:closing]), cited_numbers(marks))
-
-
-def _closes(line: str, fence: str) -> bool:
-    bare = line.strip(" \t>")
-    return len(bare) >= len(fence) and not bare.strip(fence[0])
 
 
 def write_listing(listing: Listing, indent: str) -> str:
@@ -46,27 +44,49 @@ def write_listing(listing: Listing, indent: str) -> str:
 
 
 def check_listing(listing: Listing, numbered: Mapping[int, Passage]) -> tuple[dict[int, Span], str]:
-    """The passages that have its lines, the cited before the others, and where; or why not.
+    """The passage that has its lines, a cited one before the others, and where; or why there is none.
 
-    One line more makes it another listing, and nobody can tell by looking which one that is.
+    All of a line counts, what stands behind a comment mark as well: nobody runs half of it. One foreign line refuses the
+    listing, for nobody can see which one it was.
     """
-    wanted = [line for line in listing.lines if not _NO_CODE.fullmatch(line)]
-    if not wanted:
+    wanted = [line for line in listing.lines if line.strip()]
+    if not any(re.search(r"\w", line) for line in wanted):
         return {}, "it says nothing that can be checked"
-    has = {number: _find_lines(wanted, one.chunk) for number, one in numbered.items()}
-    found: dict[int, Span] = {}
-    missing = set(wanted)
-    for number in sorted(has, key=lambda one: (one not in listing.cited, -len(has[one]))):
-        if missing & has[number].keys():
-            spans = has[number].values()
-            found[number] = min(start for start, _ in spans), max(end for _, end in spans)
-            missing -= has[number].keys()
-    if missing:
-        return {}, f"the source does not have `{next(line for line in wanted if line in missing).strip()}`"
-    return found, ""
+    for number in sorted(numbered, key=lambda one: one not in listing.cited):
+        if place := _find_lines(wanted, numbered[number].chunk.text):
+            return {number: place}, ""
+    known = {_squeeze(line) for one in numbered.values() for line in one.chunk.text.split("\n")}
+    foreign = next((line for line in wanted if _squeeze(line) not in known), None)
+    if foreign is not None:
+        return {}, f"the source does not have `{foreign.strip()}`"
+    return {}, "the source has these lines in another order, or indented in another way"
 
 
-def _find_lines(lines: Sequence[str], chunk: Chunk) -> dict[str, Span]:
-    code = read_passage(chunk.text, chunk.heading_path).code
-    forms = ((line, form) for line in reversed(lines) for form in squeeze_code(line) if form in code)
-    return {line: code[form] for line, form in forms}
+def _find_lines(wanted: Sequence[str], text: str) -> Span | None:
+    """Each line behind the one before it, and all of them indented by as much more or less as the first."""
+    lines = sorted((*re.finditer(r"[^\n]*\S[^\n]*", text), *_find_spans(text)), key=lambda one: one.start())
+    for at, first in enumerate(lines):
+        shift, rest = _indent(first[0]) - _indent(wanted[0]), iter(lines[at:])
+        found = [one for want in wanted if (one := next((one for one in rest if _is_line(one, want, shift)), None))]
+        if len(found) == len(wanted):
+            return found[0].end() - len(found[0][0].lstrip()), found[-1].end()
+    return None
+
+
+def _find_spans(text: str) -> Iterator[re.Match[str]]:
+    """Code inside a sentence: a listing may hold what the book says in passing."""
+    return (span for found in CODE_SPAN.finditer(text) if (span := _ANYTHING.match(text, *found.span(2))))
+
+
+def _is_line(ours: re.Match[str], wanted: str, shift: int) -> bool:
+    return _squeeze(ours[0]) == _squeeze(wanted) and _indent(ours[0]) - _indent(wanted) == shift
+
+
+def _squeeze(line: str) -> str:
+    """As lines are compared: without a prompt and white space; what was escaped for the model is the book's own again."""
+    return re.sub(r"\s+", "", _PROMPT.sub("", line)).replace("‹", "<")
+
+
+def _indent(line: str) -> int:
+    bare = line.expandtabs(4)
+    return len(bare) - len(bare.lstrip(" >"))

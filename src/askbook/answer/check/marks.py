@@ -4,88 +4,63 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from askbook.domain import Passage
 
-MARK_CHARS = 160
 MOST_NUMBERS = 20
 
-_NUMBERS = r"\[\^?\d{1,3}(?:\s?[,;]\s?\^?\d{1,3}|\s?[–-]\s?\d{1,3}){0,12}\](?:\([^()\s]{0,160}\))?"
-_LENTICULAR = r"【\d{1,3}[^】\n]{0,80}】"
-_HEADING = r"\((?:from|source:?|sources:?|see|in)\s[^()\n]{2,150}\)"
-_MARK = re.compile(
-    rf"(?P<numbers>{_NUMBERS}|{_LENTICULAR})|(?P<heading>{_HEADING})",
-    re.IGNORECASE,
+_NUMBERS = (
+    r"\[\^?\d{1,3}(?:\s?[,;]\s?\^?\d{1,3}|\s?[–-]\s?\d{1,3}){0,12}\](?:\([^()\s]{0,160}\))?|【\d{1,3}[^】\n]{0,80}】"
 )
+_HEADING = r"\((?:from|sources?:?|see|in)\s(?P<way>[^()\n]{2,150})\)"
+_MARK = re.compile(rf"(?P<numbers>{_NUMBERS})|{_HEADING}", re.IGNORECASE)
 _CODE_OR_MARK = re.compile(rf"(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`)|{_MARK.pattern}", re.IGNORECASE)
-_UNFINISHED = re.compile(rf"\[[\^\d\s,;–-]{{0,{MARK_CHARS}}}|【[^】\n]{{0,84}}|\([^()\n]{{0,{MARK_CHARS}}}")
+CODE = r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)|^[ \t]*(?P<tildes>~{3,})[^\n]*\n.*?^[ \t]*(?P=tildes)"
+_CODE_OR_SHOWN = re.compile(
+    rf"(?P<code>{CODE})|\s*(?<!\\)\[\d{{1,3}}(?:, ?\d{{1,3}})*\](?!\()", re.DOTALL | re.MULTILINE
+)
+_UNFINISHED = re.compile(r"\[[\^\d\s,;–-]{0,160}|【[^】\n]{0,84}|\([^()\n]{0,160}")
 _REFERENCE = re.compile(r"[›»]|\b(?:chapter|section|lesson|module|page|part)\b", re.IGNORECASE)
-_LEAD = re.compile(r"\((?:from|source:?|sources:?|see|in)\s", re.IGNORECASE)
 _NUMBERING = re.compile(r"^(?:chapter|module|lesson|section|part)\s+[\w.]+\s*[:.–-]\s*|[\"'“”*_`]", re.IGNORECASE)
 _STEP = re.compile(r"\s*(?:[›»>]|::)\s*")
 
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What one mark points to: numbers, or the way to a heading."""
-
-    written: str
-    numbers: tuple[int, ...] = ()
-    heading: tuple[str, ...] = ()
-
-
+Mark = tuple[int, ...]
+"""The passages that it points to."""
 Part = str | Mark
 
 
-def unlink_marks(text: str) -> str:
-    """`[1](https://…)` is the mark alone."""
-    return re.sub(r"(\[\^?\d{1,3}\])\([^()\s]*\)", r"\1", text)
-
-
-def split_marks(text: str) -> list[Part]:
-    """The text and the marks in it, in order. Brackets inside code are code."""
+def read_marks(text: str, numbered: Mapping[int, Passage]) -> list[Part]:
+    """The text and the marks in it, of passages that there are. Brackets inside code are code."""
     parts: list[Part] = []
     at = 0
     for found in _CODE_OR_MARK.finditer(text):
-        if found["ticks"]:
-            continue
-        if at < found.start():
-            parts.append(text[at : found.start()])
-        parts.append(_to_mark(found))
-        at = found.end()
-    return [*parts, text[at:]] if at < len(text) else parts
+        mark = None if found["ticks"] else _resolve(found, numbered)
+        if mark is not None:
+            parts += [text[at : found.start()], mark]
+            at = found.end()
+    return [part for part in (*parts, text[at:]) if part != ""]
 
 
-def _to_mark(found: re.Match[str]) -> Mark:
-    if found["heading"]:
-        way = _LEAD.sub("", found[0])[:-1]
-        return Mark(found[0], heading=tuple(map(_normal, _STEP.split(way.strip()))))
-    return Mark(found[0], numbers=tuple(dict.fromkeys(_read_numbers(found[0]))))
+def drop_marks(text: str) -> str:
+    """An answer as it is shown, without its marks. Brackets in code stay, and those that the book has are escaped."""
+    return _CODE_OR_SHOWN.sub(lambda found: found["code"] or "", text)
 
 
-def _read_numbers(mark: str) -> list[int]:
+def _resolve(found: re.Match[str], numbered: Mapping[int, Passage]) -> Mark | None:
+    """A heading that is none is text, unless it can only have been a mark."""
+    if found["numbers"]:
+        return tuple(number for number in _read_numbers(found["numbers"]) if number in numbered)
+    way = [_normal(step) for step in _STEP.split(found["way"].strip())]
+    numbers = tuple(number for number, one in numbered.items() if _leads_to(way, one.chunk.heading_path))
+    return numbers if numbers or _REFERENCE.search(found[0]) else None
+
+
+def _read_numbers(mark: str) -> Iterable[int]:
     if mark.startswith("【"):
         return [int(re.findall(r"\d+", mark)[0])]
-    numbers: list[int] = []
-    for first, last in re.findall(r"(\d+)(?:\s?[–-]\s?(\d+))?", mark.partition("]")[0]):
-        numbers += range(int(first), min(int(last or first), int(first) + MOST_NUMBERS) + 1)
-    return numbers
-
-
-def resolve_marks(parts: Sequence[Part], numbered: Mapping[int, Passage]) -> list[Part]:
-    """Marks of passages that there are. A heading that is none is text again, unless it can only have been a mark."""
-    resolved = [_resolve(part, numbered) if isinstance(part, Mark) else part for part in parts]
-    return [part for part in resolved if part != ""]
-
-
-def _resolve(mark: Mark, numbered: Mapping[int, Passage]) -> Part:
-    if not mark.heading:
-        return Mark(mark.written, tuple(number for number in mark.numbers if number in numbered))
-    numbers = tuple(number for number, one in numbered.items() if _leads_to(mark.heading, one.chunk.heading_path))
-    if numbers:
-        return Mark(mark.written, numbers)
-    return Mark(mark.written) if _REFERENCE.search(mark.written) else mark.written
+    ranges = re.findall(r"(\d+)(?:\s?[–-]\s?(\d+))?", mark.partition("]")[0])
+    spread = (range(int(one), min(int(last or one), int(one) + MOST_NUMBERS) + 1) for one, last in ranges)
+    return dict.fromkeys(number for numbers in spread for number in numbers)
 
 
 def _leads_to(way: Sequence[str], path: Sequence[str]) -> bool:
@@ -98,8 +73,26 @@ def _normal(step: str) -> str:
     return " ".join(_NUMBERING.sub("", step.strip()).casefold().split())
 
 
+def unlink_marks(text: str) -> str:
+    """`[1](https://…)` is the mark alone."""
+    return re.sub(r"(\[\^?\d{1,3}\])\([^()\s]*\)", r"\1", text)
+
+
 def cited_numbers(parts: Iterable[Part]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(number for part in parts if isinstance(part, Mark) for number in part.numbers))
+    return tuple(dict.fromkeys(number for part in parts if not isinstance(part, str) for number in part))
+
+
+def keep_marks(parts: Sequence[Part], cites: Sequence[int]) -> tuple[Part, ...]:
+    """Marks of these passages stay where they are; those that have none get one at the end."""
+    kept = [part if isinstance(part, str) else tuple(one for one in part if one in cites) for part in parts]
+    unmarked = tuple(one for one in cites if one not in cited_numbers(kept))
+    if len(unmarked) < len(cites):
+        return (*kept, unmarked)
+    # Before the full stop, or in the last cell of a row.
+    text = without_marks(kept)
+    end = re.search(r"\s*\|\s*$" if text.startswith("|") else r"[.!?…]*[*_]*$", text)
+    at = end.start() if end else len(text)
+    return (f"{text[:at]} ", unmarked, f" {text[at:].strip()}" if text.startswith("|") else text[at:])
 
 
 def without_marks(parts: Iterable[Part]) -> str:
@@ -112,17 +105,19 @@ def write_marks(parts: Iterable[Part], shown: Mapping[int, int]) -> str:
     for part in parts:
         if isinstance(part, str):
             text = text.rstrip(" ") + part if not part[:1].isalnum() and text.endswith(" ") else text + part
-            continue
-        marks = "".join(f"[{number}]" for number in dict.fromkeys(shown[one] for one in part.numbers if one in shown))
-        text += marks
+        else:
+            text += "".join(f"[{number}]" for number in dict.fromkeys(shown[one] for one in part if one in shown))
     return text.rstrip()
+
+
+# --- where marks end, in a text that is still coming ----------------------------------------------
 
 
 def find_marks_end(text: str, at: int, final: bool) -> int | None:
     """Behind the marks that follow on this line; None while more text could make another one."""
     end = at
     while True:
-        start = at + len(text[at:]) - len(text[at:].lstrip(" \t"))
+        start = len(text) - len(text[at:].lstrip(" \t"))
         found = _MARK.match(text, start)
         if found is None:
             open_end = start == len(text) or _UNFINISHED.fullmatch(text, start) is not None
@@ -132,12 +127,10 @@ def find_marks_end(text: str, at: int, final: bool) -> int | None:
 
 def find_marks_line(text: str, at: int, final: bool) -> int | None:
     """As above for a line that holds nothing but marks; `at` where it holds anything else."""
-    start = at + len(text[at:]) - len(text[at:].lstrip())
+    start = len(text) - len(text[at:].lstrip())
     if start == len(text):
         return at if final else None
-    if text[start] not in "[【":
-        return at
-    end = find_marks_end(text, start, final)
+    end = find_marks_end(text, start, final) if text[start] in "[【" else start
     if end is None or end == start:
-        return end if end is None else at
+        return None if end is None else at
     return end if end == len(text) or text[end:].lstrip(" \t").startswith("\n") else at

@@ -2,55 +2,38 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 _UNITS = """
-ns:nanosecond,nanoseconds us:µs,μs,microsecond,microseconds ms:msec,millisecond,milliseconds
-s:sec,secs,second,seconds min:mins,minute,minutes h:hr,hrs,hour,hours day:days week:weeks month:months year:years,yr,yrs
-nm:nanometer,nanometers,nanometre,nanometres um:µm,μm,micrometer,micrometers,micrometre,micrometres,micron,microns
-mm:millimeter,millimeters,millimetre,millimetres cm:centimeter,centimeters,centimetre,centimetres
-m:meter,meters,metre,metres km:kilometer,kilometers,kilometre,kilometres inch:inches ft:foot,feet mile:miles,mi
-mg:milligram,milligrams g:gram,grams kg:kilogram,kilograms,kilo,kilos lb:lbs,pound,pounds ton:tons,tonne,tonnes
-Hz:hertz,hz kHz:kilohertz,khz MHz:megahertz GHz:gigahertz
-mV:millivolt,millivolts V:volt,volts mA:milliamp,milliamps A:amp,amps,ampere,amperes
-mW:milliwatt,milliwatts W:watt,watts kW:kilowatt,kilowatts J:joule,joules kJ:kilojoule,kilojoules cal:calorie,calories
-N:newton,newtons Nm:N·m kN: Pa:pascal,pascals kPa:kilopascal,kilopascals eV:electronvolt,electronvolts Ω:ohm,ohms
-bit:bits byte:bytes,B KB:kB,kilobyte,kilobytes KiB:kibibyte,kibibytes MB:megabyte,megabytes MiB:mebibyte,mebibytes
-GB:gigabyte,gigabytes GiB:gibibyte,gibibytes TB:terabyte,terabytes PB:petabyte,petabytes
-rad:radian,radians deg:°,degree,degrees °C:celsius °F:fahrenheit K:kelvin %:percent,pct px:pixel,pixels fps:
-dB:decibel,decibels rpm: m/s: mm/s: cm/s: km/s: m/s²:m/s^2,m/s2 km/h:kph mph: rad/s: ml:mL,milliliter,milliliters,millilitre,millilitres
-l:L,liter,liters,litre,litres mol:mole,moles
+ns:nanosecond us:µs,microsecond ms:millisecond s:sec,second min:minute h:hr,hour day week month year:yr
+nm:nanometer,nanometre um:µm,micrometer,micrometre mm:millimeter,millimetre cm:centimeter,centimetre m:meter,metre
+km:kilometer,kilometre inch:inches ft:foot,feet mile:mi mg:milligram g:gram kg:kilogram,kilo lb:pound ton:tonne
+Hz:hertz kHz:kilohertz MHz:megahertz GHz:gigahertz mV:millivolt V:volt mA:milliamp A:amp,ampere mW:milliwatt W:watt
+kW:kilowatt J:joule kJ:kilojoule cal:calorie N:newton Nm:N·m Pa:pascal kPa:kilopascal eV:electronvolt Ω:ohm bit byte:B
+KB:kilobyte KiB MB:megabyte MiB GB:gigabyte GiB TB:terabyte rad:radian deg:°,degree °C:celsius °F:fahrenheit K:kelvin
+%:percent px:pixel fps dB:decibel rpm m/s cm/s km/s m/s²:m/s^2 km/h mph rad/s ml:milliliter,millilitre l:liter,litre mol:mole
 """
 UNIT_OF: dict[str, str] = {}
 """As it is written → its one name."""
 for _entry in _UNITS.split():
     _name, _, _others = _entry.partition(":")
-    UNIT_OF |= dict.fromkeys((_name, *filter(None, _others.split(","))), _name)
-UNIT_NAMES = frozenset(name for name in UNIT_OF if len(name) > 2 and name.isalpha())
-"""Those that can be told from other words."""
+    _names = (_name, *filter(None, _others.split(",")))
+    UNIT_OF |= dict.fromkeys((*_names, *(f"{one}s" for one in _names if len(one) > 2)), _name)
 UNIT = "|".join(map(re.escape, sorted(UNIT_OF, key=len, reverse=True)))
 
-_UNTIL_TWENTY = """
-zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-eighteen nineteen twenty
-"""
-_SMALL = _UNTIL_TWENTY.split()
-_BY_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-SPELLED = {word: value for value, word in enumerate(_SMALL)}
-for _tens, _ten in enumerate(_BY_TENS.split(), start=2):
-    SPELLED |= {_ten: 10 * _tens} | {
-        f"{_ten}-{one}": 10 * _tens + value for value, one in enumerate(_SMALL[:10]) if value
-    }
-_LOOSE = {"one": 1.0, "single": 1.0, "several": math.inf, "many": math.inf, "multiple": math.inf, "numerous": math.inf}
+_SMALL = "two three four five six seven eight nine ten eleven twelve"
+_SPELLED = {word: value for value, word in enumerate(_SMALL.split(), start=2)}
+_TENS = "fifteen twenty thirty forty fifty sixty seventy eighty ninety"
+_SPELLED |= dict(zip(_TENS.split(), (15, 20, 30, 40, 50, 60, 70, 80, 90), strict=True))
 _MULTIPLES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "k": 1e3}
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<sign>(?<![\w)\]])-)?(?P<currency>[$€£])?"
     r"(?:(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*\.\d)"
-    rf"|(?P<word>\b(?:{'|'.join(sorted({*SPELLED, *_LOOSE}, key=len, reverse=True))})\b)|(?P<article>\b(?:a|some|several) (?=hundred|thousand|million)))"
+    rf"|(?P<word>\b(?:{'|'.join(sorted(_SPELLED, key=len, reverse=True))})\b)"
+    r"|(?P<article>\b(?:an?|one) (?=hundred|thousand|million)))"
     r"(?P<multiple>[\s-]?(?:hundred|thousand|million|billion|trillion)\b|k\b)?"
     rf"(?:[\s-]?(?P<unit>per cent\b|(?:{UNIT})(?![\w/])))?(?P<tail>\w*)",
     re.IGNORECASE,
@@ -63,10 +46,7 @@ class Number:
     unit: str
     """Empty where none follows."""
     written: str
-    loose: bool
-    """ "One" and "many": rarely a count, but never the same."""
-    start: int
-    end: int
+    is_spelled: bool
 
 
 def read_numbers(plain: str) -> Iterator[Number]:
@@ -75,11 +55,15 @@ def read_numbers(plain: str) -> Iterator[Number]:
         if found["tail"]:
             continue
         word = (found["word"] or "").lower()
-        value = _LOOSE.get(word) or (SPELLED[word] if word else float((found["digits"] or "1").replace(",", "")))
+        value = _SPELLED[word] if word else float((found["digits"] or "1").replace(",", ""))
         value *= _MULTIPLES.get((found["multiple"] or "").strip(" -").lower(), 1)
         unit = found["currency"] or _name_unit(found["unit"])
-        loose = word in _LOOSE and not found["multiple"]
-        yield Number(-value if found["sign"] else value, unit, found[0].strip(), loose, *found.span())
+        yield Number(-value if found["sign"] else value, unit, found[0].strip(), bool(word))
+
+
+def read_units(plain: str) -> set[str]:
+    """Those that are named anywhere, as in the head of a table."""
+    return {UNIT_OF[word] for word in re.findall(r"[^\W\d_]{2,}|%", plain) if word in UNIT_OF}
 
 
 def _name_unit(written: str | None) -> str:

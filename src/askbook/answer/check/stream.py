@@ -1,13 +1,14 @@
 """A model's text, as it comes, cut into what can be checked by itself: sentences, list items, table rows, listings.
 
-A cut is made only where no further text could move it, so that the pieces in which a text comes never matter.
+A cut is made only where no further text could move it, so that the pieces in which a text comes never matter. What was
+looked at once and ends nothing is not looked at again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from askbook.answer.check.marks import find_marks_end, find_marks_line
@@ -18,24 +19,24 @@ DECIDES = 8
 """So many characters of a line tell whether it opens a list, a heading, a listing or a table."""
 OPEN_CHARS = 300
 """A bracket or code that is not closed after so many characters never will be."""
-LABEL_WORDS = 6
+WORD_CHARS = 30
+LABEL_CHARS, LABEL_WORDS = 80, 6
 LONGEST = 2000
-"""A sentence that has not ended after so many characters is cut where it stands."""
+"""A sentence or line that has not ended after so many characters is cut where it stands."""
 
 _PREFIX = re.compile(r"[ \t]*(?:>[ \t]?)*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)?")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _HEADING = re.compile(r"#{1,6}[ \t]")
 _BOLD_LINE = re.compile(r"(\*\*|__)[^*_\n]+\1:?$|(\*\*|__)[^*_\n]+:\2$")
 _RULE = re.compile(r"([-*_=])(?:[ \t]*\1){2,}[ \t]*$")
-_END = re.compile(r"[.!?…]+[\"'”’»)*_]*(?=\s)|[。！？]+[」』”）]*")
+_CLOSERS = "\"'”’»)*_"
+_STOPS = f".!?…{_CLOSERS}"
+# Possessive, and never from the middle of a run: "!!!!" is looked at once.
+_BREAK = re.compile(rf"\n|(?<![.!?…])[.!?…]++[{_CLOSERS}]*+(?=\s)|[。！？]++[」』”）]*+")
 _LABEL = re.compile(r"(\*\*|__)[^*_]+\1$")
 _WHOLE = re.compile(r"(?<!\d)[.!?…。！？][\"'”’»)*_]*(?:\s*[\[【][^\[\]【】]*[\]】])*$")
-_LAST_WORD = re.compile(r"[\w.]+$")
-_ABBREVIATIONS_TEXT = """
-e.g i.e eg ie cf vs viz al approx ca resp incl dr mr mrs ms prof st jr sr inc ltd co corp fig figs eq eqs no nos sec
-ch chap vol pp p ed eds ref refs art ver v
-"""
-_ABBREVIATIONS = frozenset(_ABBREVIATIONS_TEXT.split())
+_ABBREVIATED = "e.g i.e cf vs al approx dr mr mrs ms prof st inc ltd co fig eq no sec ch vol pp p ed ref v"
+_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,10 @@ class Cut:
 
 
 def is_whole(cut: Cut) -> bool:
-    """Whether it has an end: what stands last in a text that was cut short may mean something else than all of it."""
+    """Whether it has an end of its own: what was cut short may mean something else than all of it."""
     match cut.kind:
         case "text":
-            return _WHOLE.search(cut.text.rstrip()) is not None
+            return _WHOLE.search(cut.text.rstrip()[-OPEN_CHARS:]) is not None
         case "row":
             return cut.text.rstrip().endswith("|")
         case "code":
@@ -75,58 +76,99 @@ class Cutter:
     def __init__(self) -> None:
         self._rest = ""
         self._begun = False
+        self._seen = 0
+        """How far the text that begins `_rest` was looked through in vain."""
+        self._listing: Cut | None = None
+        """A listing whose end has not come, and …"""
+        self._lines: list[str] = []
+        """… what of it was taken out of `_rest`."""
 
     def feed(self, text: str) -> Iterator[Cut]:
-        self._rest += text
-        return self._take(final=False)
+        before, self._rest = self._rest[-1:], self._rest + text
+        # In a run of full stops nothing ends before something else comes.
+        waits = before and before in _STOPS and not text.strip(_STOPS) and len(self._rest) < LONGEST
+        return iter(()) if waits else self._take(final=False)
 
     def finish(self) -> Iterator[Cut]:
         return self._take(final=True)
 
     def _take(self, final: bool) -> Iterator[Cut]:
-        while (cut := _cut(self._rest, not self._begun, final)) is not None:
+        while (cut := self._end_listing(final) if self._listing else self._cut(final)) is not None:
             self._begun = True
-            self._rest = self._rest[len(cut.lead) + len(cut.prefix) + len(cut.text) :]
             yield cut
 
+    def _cut(self, final: bool) -> Cut | None:
+        body = self._rest.lstrip()
+        lead = self._rest[: len(self._rest) - len(body)]
+        if not body:
+            return None
+        if self._begun and "\n" not in lead:
+            return self._cut_text(lead, "", body, final)
+        # The indent belongs to the line, not to the space before it.
+        lead = lead[: lead.rfind("\n") + 1]
+        body = self._rest[len(lead) :]
+        opening = _open_line(body, 0, final)
+        if opening is None:
+            return None
+        kind, start = opening
+        if kind == "text":
+            return self._cut_text(lead, body[:start], body[start:], final)
+        if kind == "code":
+            self._listing, self._lines, self._rest = Cut(kind, lead, body[:start], ""), [], body[start:]
+            return self._end_listing(final)
+        end = _find_line(body, start, final)
+        return None if end is None else self._cut_off(kind, lead, body[:start], body[start:end])
 
-def _cut(rest: str, first: bool, final: bool) -> Cut | None:
-    body = rest.lstrip()
-    lead = rest[: len(rest) - len(body)]
-    if not body:
-        return None
-    if not first and "\n" not in lead:
-        end = _find_text_end(body, final)
-        return None if end is None else Cut("text", lead, "", body[:end])
-    # The indent belongs to the line, not to the space before it.
-    lead = lead[: lead.rfind("\n") + 1]
-    cut = _cut_line(rest[len(lead) :], final)
-    return cut and replace(cut, lead=lead)
+    def _cut_text(self, lead: str, prefix: str, body: str, final: bool) -> Cut | None:
+        end, self._seen = _find_text_end(body, final, self._seen)
+        return None if end is None else self._cut_off("text", lead, prefix, body[:end])
+
+    def _cut_off(self, kind: CutKind, lead: str, prefix: str, text: str) -> Cut:
+        self._rest = self._rest[len(lead) + len(prefix) + len(text) :]
+        self._seen = 0
+        return Cut(kind, lead, prefix, text)
+
+    def _end_listing(self, final: bool) -> Cut | None:
+        """Up to its closing fence and the marks behind it."""
+        assert self._listing is not None
+        while True:
+            newline = self._rest.find("\n")
+            if newline < 0 and not final:
+                return None
+            line = self._rest if newline < 0 else self._rest[:newline]
+            ends = bool(self._lines) and closes(line, self._lines[0])
+            if ends or newline < 0:
+                break
+            self._lines.append(self._rest[: newline + 1])
+            self._rest = self._rest[newline + 1 :]
+        end = find_marks_line(self._rest, len(line), final) if ends else len(line)
+        if end is None:
+            return None
+        opened, self._listing = self._listing, None
+        text = "".join(self._lines) + self._rest[:end]
+        self._rest = self._rest[end:]
+        return Cut("code", opened.lead, opened.prefix, text)
 
 
-def _cut_line(body: str, final: bool) -> Cut | None:
-    opening = _open_line(body, 0, final)
-    if opening is None:
-        return None
-    kind, start = opening
-    prefix, body = body[:start], body[start:]
-    line_end = body.find("\n")
-    whole_line = line_end if line_end >= 0 else len(body) if final else None
-    match kind:
-        case "text":
-            end = _find_text_end(body, final)
-        case "code":
-            end = _find_fence_end(body, final)
-        case _:
-            end = whole_line
-    return None if end is None else Cut(kind, "", prefix, body[:end])
+def closes(line: str, opening: str) -> bool:
+    """Whether a line ends the listing that this one, or its fence, begins."""
+    fence = _FENCE.match(opening)
+    bare = line.strip(" \t>")
+    return fence is not None and len(bare) >= len(fence[0]) and not bare.strip(fence[0][0])
+
+
+def _find_line(body: str, at: int, final: bool) -> int | None:
+    end = body.find("\n", at)
+    if end >= 0:
+        return end
+    return len(body) if final or len(body) > LONGEST else None
 
 
 def _open_line(text: str, at: int, final: bool) -> tuple[CutKind, int] | None:
     """What the line that begins here is, and where its own text begins; None while that is open."""
-    stop = text.find("\n", at)
+    stop = text.find("\n", at, at + LONGEST)
     whole = final or stop >= 0
-    line = text[at : stop if stop >= 0 else len(text)]
+    line = text[at : stop if stop >= 0 else at + LONGEST]
     if whole and _RULE.fullmatch(line.strip()):
         return "rule", at + len(line) - len(line.lstrip())
     prefix = _PREFIX.match(line)
@@ -146,60 +188,50 @@ def _open_line(text: str, at: int, final: bool) -> tuple[CutKind, int] | None:
     return "text", at + start
 
 
-def _find_fence_end(body: str, final: bool) -> int | None:
-    fence = _FENCE.match(body)
-    assert fence is not None
-    closing = re.compile(rf"^[ \t>]*{re.escape(fence[0][0])}{{{len(fence[0])},}}[ \t]*(\n|$)", re.MULTILINE)
-    found = closing.search(body, body.find("\n") + 1) if "\n" in body else None
-    if found is None or (found[1] == "" and not final):
-        return len(body) if final else None
-    end = found.start(1)
-    return find_marks_line(body, end, final)
-
-
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def _find_text_end(body: str, final: bool) -> int | None:
+def _find_text_end(body: str, final: bool, seen: int) -> tuple[int | None, int]:
+    """Where its first sentence ends, if it is sure to, and how far nothing can end it any more."""
     if len(body) > LONGEST:
         body, final = body[:LONGEST], True
-    at = 0
-    for found in _END.finditer(body):
-        line = _find_line_end(body, at, found.end(), final)
-        if line is None or line >= 0:
-            return line
-        at = found.end()
-        end = _find_marks(body, at, final)
+    for found in _BREAK.finditer(body, seen):
+        end = _end_at_line(body, found.start(), final) if found[0] == "\n" else _end_at_stop(body, found, final)
         if end is None:
-            return None
-        after = body[end:].lstrip()
-        if not after and not final:
-            return None
-        if end > at or _ends_sentence(body, found, after):
-            return end
-    line = _find_line_end(body, at, len(body), final)
-    return len(body.rstrip()) if line == -1 and final else None if line == -1 else line
+            return None, found.start()
+        if end >= 0:
+            return end, 0
+    if final:
+        return len(body.rstrip()), 0
+    return None, max(seen, len(body.rstrip(f".!?…。！？」』”）{_CLOSERS}")))
 
 
-def _find_line_end(body: str, at: int, stop: int, final: bool) -> int | None:
-    """Where a line ends the text, between two places: at a blank line, or before a line that opens something; else −1."""
-    while (newline := body.find("\n", at, stop)) >= 0:
-        marks = find_marks_line(body, newline, final)
-        if marks is None or marks > newline:
-            return marks
-        rest = body[newline:]
-        if not rest.strip():
-            return newline if final or rest.count("\n") > 1 else None
-        if re.match(r"\n[ \t]*\n", rest) or rest.lstrip()[0] in "[【":
-            return newline
-        opening = _open_line(body, newline + 1, final)
-        if opening is None:
-            return None
-        kind, start = opening
-        if kind != "text" or body[newline + 1 : start].strip():
-            return newline
-        at = newline + 1
-    return -1
+def _end_at_line(body: str, newline: int, final: bool) -> int | None:
+    """Where a line's end ends the text: at a blank line, or before a line that opens something; else −1."""
+    marks = find_marks_line(body, newline, final)
+    if marks is None or marks > newline:
+        return marks
+    rest = body[newline:]
+    if not rest.strip():
+        return newline if final or rest.count("\n") > 1 else None
+    if re.match(r"\n[ \t]*\n", rest) or rest.lstrip()[0] in "[【":
+        return newline
+    opening = _open_line(body, newline + 1, final)
+    if opening is None:
+        return None
+    kind, start = opening
+    return newline if kind != "text" or body[newline + 1 : start].strip() else -1
+
+
+def _end_at_stop(body: str, found: re.Match[str], final: bool) -> int | None:
+    """Behind a full stop and its marks, if it ends the sentence; else −1."""
+    end = _find_marks(body, found.end(), final)
+    if end is None:
+        return None
+    after = body[end : end + OPEN_CHARS].lstrip()
+    if not after and not final:
+        return None
+    return end if end > found.end() or _ends_sentence(body, found, after) else -1
 
 
 def _find_marks(body: str, at: int, final: bool) -> int | None:
@@ -211,28 +243,23 @@ def _find_marks(body: str, at: int, final: bool) -> int | None:
 
 
 def _ends_sentence(body: str, found: re.Match[str], after: str) -> bool:
-    before = body[: found.start()]
+    before = body[max(found.start() - OPEN_CHARS, 0) : found.start()]
     if found[0][0] in "。！？" or not after:
         return True
-    if after[0].islower() or after[0] in ",;:)]–—":
+    if after[0].islower() or after[0] in ",;:)]–—" or _is_open(before + found[0]):
         return False
-    if _is_open(before + found[0]):
-        return False
-    if len(before.split()) <= LABEL_WORDS and _LABEL.fullmatch(before + found[0]):
+    if found.start() < LABEL_CHARS and len(before.split()) <= LABEL_WORDS and _LABEL.fullmatch(before + found[0]):
         return False
     return not found[0].startswith(".") or found[0].startswith("..") or not _is_abbreviation(before)
 
 
-def _is_open(text: str) -> bool:
+def _is_open(tail: str) -> bool:
     """Inside code, or inside brackets."""
-    tail = text[-OPEN_CHARS:]
     return tail.count("`") % 2 == 1 or tail.rfind("(") > tail.rfind(")") or tail.rfind("[") > tail.rfind("]")
 
 
 def _is_abbreviation(before: str) -> bool:
-    found = _LAST_WORD.search(before)
-    word = found[0] if found else ""
-    if word.lower() in _ABBREVIATIONS:
-        return True
+    word = re.split(r"[^\w.]", before[-WORD_CHARS:])[-1]
     initial = len(word) == 1 and word.isupper() and word != "I"
-    return initial or (word.isdigit() and len(word) <= 3 and len(before.split()) <= 2)
+    number = word.isdigit() and len(word) <= 3 and len(before.split()) <= 2
+    return word.lower() in _ABBREVIATIONS or initial or number

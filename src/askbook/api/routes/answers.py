@@ -13,7 +13,7 @@ from askbook.api.answering import EventStream, check_reply, get_reply, stream_re
 from askbook.api.callers import Caller
 from askbook.api.examples import MAYBE_STREAM, STREAM, errors
 from askbook.api.failing import get_request_id
-from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest, RenameRequest
+from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest, ThreadChange
 from askbook.api.running import Reader, Running, Up
 from askbook.api.schemas import (
     AgentResponse,
@@ -50,7 +50,7 @@ async def ask(body: AgentRequest, request: Request, running: Up, caller: Reader)
     question = await _read(running, caller, body)
     replied = await get_reply(running, request, question)
     response = AgentResponse.from_replied(replied, body.reader.user_id if body.reader else None)
-    return response if body.include_sources else response.model_copy(update={"sources": []})
+    return response if body.include_sources else response.without_sources()
 
 
 @router.post("/chat/run", response_model=ChatResponse, responses={200: MAYBE_STREAM, **errors(404, 413)})
@@ -94,9 +94,9 @@ async def history(session_id: SessionPath, running: Up, caller: Reader) -> Conve
 
 
 @router.patch("/session/{session_id}", responses=errors(404, 413))
-async def rename_session(body: RenameRequest, session_id: SessionPath, running: Up, caller: Reader) -> ThreadOverview:
-    """Give a conversation another name."""
-    thread = await running.askbook.threads.rename(session_id, body.title, caller.owner)
+async def change_session(body: ThreadChange, session_id: SessionPath, running: Up, caller: Reader) -> ThreadOverview:
+    """Give a conversation another name, tags, or metadata."""
+    thread = await running.askbook.threads.change(session_id, caller.owner, body.title, body.to_metadata())
     return _to_public(ThreadOverview.from_thread(thread), thread)
 
 
@@ -120,7 +120,14 @@ def _to_public(overview: ThreadOverview, thread: Thread) -> ThreadOverview:
 
 def _to_chat(body: ChatRequest, question: Question, replied: Replied) -> ChatResponse:
     user_id = body.reader.user_id if body.reader else None
-    return ChatResponse.from_replied(replied, question.thread_id or "", user_id)
+    chat = ChatResponse.from_replied(replied, question.thread_id or "", user_id)
+    confidence, account = replied.reply.confidence, replied.account
+    # What the book's structure tells is looked up in its outline: it cites passages, and none was searched for.
+    searched = account.outcome is not None or question.selected_text is not None
+    if not body.include_embedding or not searched or confidence is None:
+        return chat
+    found = PassagesFound(account.passages, confidence, account.outcome)
+    return chat.model_copy(update={"retrieval": RetrievalResult.from_found(found, include_embedding=True)})
 
 
 class _ChatWriter:
@@ -131,16 +138,14 @@ class _ChatWriter:
         self._body = body
         self._question = question
         self._request_id = request_id
-        self._searched = question.text
         self.session_id = question.thread_id or ""
 
     async def write(self, event: AnswerEvent) -> Iterable[bytes]:
         match event:
             case Searching(query):
-                self._searched = query
                 return [to_event("tool_call", ToolCallEvent(query=query, session_id=self.session_id).model_dump_json())]
             case PassagesFound():
-                found = RetrievalResult.from_found(event, await self._embed())
+                found = RetrievalResult.from_found(event, self._body.include_embedding)
                 return [to_event("retrieval", found.model_dump_json())]
             case Delta(text):
                 return [_to_content(text)]
@@ -163,12 +168,6 @@ class _ChatWriter:
     def _write_error(self, error: Exception) -> bytes:
         problem = to_failure(error).model_copy(update={"request_id": self._request_id})
         return to_event("error", problem.model_dump_json())
-
-    async def _embed(self) -> list[float] | None:
-        embedder = self._running.askbook.embedder
-        if not self._body.include_embedding or embedder is None:
-            return None
-        return (await embedder.embed_query(self._searched)).tolist()
 
 
 def _to_content(text: str) -> bytes:

@@ -34,6 +34,7 @@ async def list_gaps(
     days: Annotated[int, Query(ge=1, le=3650, description="Asked within so many days.")] = 90,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> GapList:
+    """The questions that the book could not answer, grouped, with the section that should have. Costs 5 requests of the key's minute."""
     named = (await running.find_book(caller, book_id)).book_id if book_id else None
     since = datetime.now(UTC) - timedelta(days=days)
     asked = await running.askbook.questions.load_open(caller.scope, named, since)

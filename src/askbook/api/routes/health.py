@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from askbook.api.examples import errors
-from askbook.api.running import Admin, Running, Up
+from askbook.api.running import NEEDED, Admin, Running, Up
 from askbook.api.watch import Sign
+from askbook.wiring import Askbook
+from askbook.wiring import Service as Called
 
 router = APIRouter(tags=["operations"])
 
 Status = Literal["healthy", "degraded", "unhealthy"]
 ServiceState = Literal["connected", "disconnected", "unknown"]
 Service = Literal["openai", "cohere", "qdrant"]
-State = Literal["up", "down", "unknown", "off"]
+State = Literal["up", "down", "off"]
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
 
 
 class DependencyHealth(BaseModel):
-    status: Literal["up", "down"]
-    latency_ms: float
+    status: State
+    latency_ms: float | None = Field(description="Of its last call; null where none was timed.")
 
 
 class HealthResponse(BaseModel):
@@ -50,34 +57,35 @@ class ReadyResponse(BaseModel):
 
 @router.get("/health", responses={503: {"model": HealthResponse, "description": "The database or the index is down."}})
 async def health(running: Up, response: Response) -> HealthResponse:
-    """Whether askbook is alive and has what it needs. No service that costs money is called for it."""
-    signs = await running.watch.look()
-    status = _to_status(running, signs)
-    response.status_code = 200 if all(sign.up for sign in signs.values()) else 503
+    """Whether askbook is alive and has what it needs. No service that costs money is called for it: `down` is one of those
+    when it failed five times running, until it is found to be back."""
+    parts = await _look(running)
+    response.status_code = 503 if _find_down(parts, NEEDED) else 200
     return HealthResponse(
-        status=status,
+        status=_to_status(parts),
         services={
-            "openai": _to_service(running, "openai"),
-            "cohere": _to_service(running, "cohere"),
-            "qdrant": "connected" if signs["index"].up else "disconnected",
+            "openai": _to_service(running, parts, "openai"),
+            "cohere": _to_service(running, parts, "cohere"),
+            "qdrant": "connected" if parts["index"].state == "up" else "disconnected",
         },
         dependencies={
-            part: DependencyHealth(status="up" if sign.up else "down", latency_ms=round(sign.latency_ms, 2))
-            for part, sign in signs.items()
+            name: DependencyHealth(status=part.state, latency_ms=part.latency_ms)
+            for name, part in parts.items()
+            if part.state in ("up", "down")
         },
         timestamp=datetime.now(UTC),
     )
 
 
-@router.get("/ready", responses={503: {"model": ReadyResponse, "description": "`down` names what is."}})
+@router.get("/ready", responses={503: {"model": ReadyResponse, "description": "The database or the index is down."}})
 async def ready(running: Up, response: Response) -> ReadyResponse:
-    """Whether questions can be answered: each part's state, and how long it took to say so."""
-    signs = await running.watch.look()
-    parts = {part: _to_part(sign) for part, sign in signs.items()}
-    parts |= {"embedder": _embedder(running), "model": _model(running), "ingestion": _ingestion(running)}
-    down = [part for part in _needed(signs) if parts[part].state == "down"]
-    response.status_code = 503 if down else 200
-    return ReadyResponse(ready=not down, down=down, parts=parts, timestamp=datetime.now(UTC))
+    """Whether questions can be answered: each part's state, and how long it took to say so. `down` names what is; without the
+    embedder the words are searched, without the model the book's own sentences answer, without Redis each process counts."""
+    parts = await _look(running)
+    is_ready = not _find_down(parts, NEEDED)
+    response.status_code = 200 if is_ready else 503
+    parts["ingestion"] = _ingestion(running)
+    return ReadyResponse(ready=is_ready, down=_find_down(parts, parts), parts=parts, timestamp=datetime.now(UTC))
 
 
 @router.get("/metrics", response_class=Response, responses=errors())
@@ -86,24 +94,34 @@ async def metrics(running: Up, _caller: Admin) -> Response:
     return Response(running.metrics.to_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _needed(signs: Mapping[str, Sign]) -> Iterable[str]:
-    """Without a model the book's own sentences answer, and without ingestion the books stay as they are."""
-    return (*signs, "embedder")
+async def _look(running: Running) -> dict[str, PartState]:
+    signs = await running.watch.look()
+    askbook = running.askbook
+    parts = {part: _to_part(sign) for part, sign in signs.items()}
+    parts["embedder"] = _to_called(askbook, "embedder", askbook.embedder, "books are searched by their words alone")
+    parts["model"] = _to_called(askbook, "model", askbook.agent, "the book's own sentences are the answer")
+    parts["reranker"] = _to_called(askbook, "reranker", askbook.reranker, "passages stand as the search found them")
+    return {"redis": PartState(state="off", latency_ms=None, detail="each process counts for itself")} | parts
 
 
-def _to_status(running: Running, signs: Mapping[str, Sign]) -> Status:
-    if not signs["database"].up:
+def _find_down(parts: Mapping[str, PartState], among: Iterable[str]) -> list[str]:
+    return [part for part in among if parts[part].state == "down"]
+
+
+def _to_status(parts: Mapping[str, PartState]) -> Status:
+    if parts["database"].state == "down":
         return "unhealthy"
-    resting = running.askbook.agent is not None and running.askbook.agent.is_resting
-    return "degraded" if resting or not signs["index"].up else "healthy"
+    return "degraded" if _find_down(parts, parts) else "healthy"
 
 
-def _to_service(running: Running, service: Service) -> ServiceState:
-    askbook, settings = running.askbook, running.settings
-    if service == "openai" and askbook.agent is not None:
-        return "disconnected" if askbook.agent.is_resting else "connected"
-    uses = settings.askbook_embedder == service or settings.askbook_reranker == service
-    return "connected" if uses and askbook.embedder is not None else "unknown"
+def _to_service(running: Running, parts: Mapping[str, PartState], vendor: Literal["openai", "cohere"]) -> ServiceState:
+    """A vendor is as well as what is asked of it."""
+    settings = running.settings
+    asked = {"embedder": settings.askbook_embedder, "reranker": settings.askbook_reranker, "model": "openai"}
+    used = [part for part, who in asked.items() if who == vendor and parts[part].state != "off"]
+    if not used:
+        return "unknown"
+    return "disconnected" if _find_down(parts, used) else "connected"
 
 
 def _to_part(sign: Sign) -> PartState:
@@ -111,18 +129,13 @@ def _to_part(sign: Sign) -> PartState:
     return PartState(state=state, latency_ms=round(sign.latency_ms, 2), detail=sign.why)
 
 
-def _embedder(running: Running) -> PartState:
-    embedder = running.askbook.embedder
-    if embedder is None:
-        return PartState(state="off", latency_ms=None, detail="books are searched by their words alone")
-    return PartState(state="up", latency_ms=None, detail=embedder.name)
-
-
-def _model(running: Running) -> PartState:
-    agent = running.askbook.agent
-    if agent is None:
-        return PartState(state="off", latency_ms=None, detail="the book's own sentences are the answer")
-    return PartState(state="down" if agent.is_resting else "up", latency_ms=None, detail=agent.name)
+def _to_called(askbook: Askbook, service: Called, part: Named | None, instead: str) -> PartState:
+    """A part on this machine has a breaker too, which nobody opens."""
+    if part is None:
+        return PartState(state="off", latency_ms=None, detail=instead)
+    breaker = askbook.breakers[service]
+    latency = None if breaker.latency is None else round(breaker.latency * 1000, 2)
+    return PartState(state="down" if breaker.is_open else "up", latency_ms=latency, detail=part.name)
 
 
 def _ingestion(running: Running) -> PartState:

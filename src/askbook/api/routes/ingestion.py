@@ -39,7 +39,7 @@ _DELIVERY = re.compile(r"[A-Za-z0-9-]{1,128}")
 
 @router.post("/ingestion/trigger", status_code=202, responses=errors(404, 413))
 async def trigger(body: TriggerRequest, running: Up, caller: Admin) -> IngestionJob:
-    """Bring a book into step with its folder. The same asked twice is one job."""
+    """Bring a book into step with its folder. The same asked twice is one job. Costs 10 requests of the key's minute."""
     book = await running.find_book(caller, body.book_id)
     return _to_body(await running.runner.submit(book, body.mode))
 

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
+from askbook.api.addresses import to_address
 from askbook.api.answering import check_reply, get_reply, stream_reply, to_event, to_failure
 from askbook.api.callers import find_books
 from askbook.api.completions import (
@@ -166,7 +167,8 @@ class _CompletionWriter:
         self.session_id = question.thread_id or ""
 
     def to_completion(self, replied: Replied) -> ChatCompletion:
-        message = CompletionMessage(content=replied.reply.text, annotations=_to_annotations(replied.reply))
+        content = replied.reply.text + _say_notices(replied.reply)
+        message = CompletionMessage(content=content, annotations=_to_annotations(replied.reply))
         return ChatCompletion(
             id=self._id,
             created=self._created,
@@ -197,7 +199,8 @@ class _CompletionWriter:
             check_reply(replied)
         except AskbookError as error:
             return [_write_error(error)]
-        said = [self._write_delta(replied.reply.text)] if isinstance(replied.reply, Refusal) else []
+        rest = (replied.reply.text if isinstance(replied.reply, Refusal) else "") + _say_notices(replied.reply)
+        said = [self._write_delta(rest)] if rest else []
         last = ChunkChoice(delta=ChunkDelta(annotations=_to_annotations(replied.reply)), finish_reason="stop")
         ours = pick_ours(ChatResponse.from_replied(replied, self.session_id))
         end = self._to_chunk([last]).model_copy(update=ours)
@@ -221,6 +224,11 @@ def _write_error(error: Exception) -> bytes:
     return to_event(None, StreamError(error=told).model_dump_json())
 
 
+def _say_notices(reply: Reply) -> str:
+    """Under the answer: other clients show its text and nothing beside it."""
+    return "".join(f"\n\n*{notice}*" for notice in reply.notices)
+
+
 def _to_annotations(reply: Reply) -> list[Annotation]:
     """Each mark in the text, with the page that it stands for."""
     if not isinstance(reply, Answer):
@@ -232,9 +240,9 @@ def _to_annotations(reply: Reply) -> list[Annotation]:
                 start_index=mark.start(),
                 end_index=mark.end(),
                 title=sources[int(mark[1])].title,
-                url=sources[int(mark[1])].passage.chunk.url,
+                url=url,
             )
         )
         for mark in _MARK.finditer(reply.text)
-        if int(mark[1]) in sources
+        if int(mark[1]) in sources and (url := to_address(sources[int(mark[1])].passage.chunk.url))
     ]

@@ -38,8 +38,12 @@ async def search(body: SearchRequest, running: Up, caller: Reader) -> SearchResp
     _check(filters, body, book)
     askbook = running.askbook
     relevance = (await askbook.calibrations.choose(book.book_id)).calibration.relevance
-    outcome = await askbook.searcher.search(body.text, filters, body.mode, body.limit, body.threshold, relevance)
-    return SearchResponse.from_outcome(outcome).model_copy(update={"book_id": to_public_id(book.book_id)})
+    outcome = await askbook.searcher.search(
+        body.text, filters, body.mode, body.limit, body.threshold, relevance, rerank=body.rerank
+    )
+    return SearchResponse.from_outcome(outcome, body.include_embedding).model_copy(
+        update={"book_id": to_public_id(book.book_id)}
+    )
 
 
 @router.get("/context/{chunk_id}", responses=errors(404))

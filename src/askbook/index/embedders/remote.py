@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from askbook.breaker import Breaker
 from askbook.errors import EmbedderUnavailable
 from askbook.index.embedders.base import Vector, to_unit
-from askbook.index.remote import Endpoint, Patience, sendable
+from askbook.index.remote import Endpoint, Patience, Unusable, sendable
 
 Purpose = Literal["passage", "query"]
 
@@ -21,17 +22,50 @@ class RemoteEmbedder:
     vendor: ClassVar[str]
     service: ClassVar[str]
     key_setting: ClassVar[str]
+    base_url: ClassVar[str]
     dimensions: ClassVar[Mapping[str, int]]
+    """The first is the default."""
     batch: ClassVar[int]
+    path: ClassVar[str]
+    code: ClassVar[str]
 
-    def __init__(self, api_key: str, model: str, base_url: str, patience: Patience) -> None:
+    def __init__(
+        self,
+        api_key: str,
+        model: str,
+        base_url: str,
+        patience: Patience,
+        breaker: Breaker | None = None,
+        query_seconds: float | None = None,
+    ) -> None:
+        """`query_seconds`: how long somebody who asks is kept waiting; None: as long as anybody."""
         self._model = model
         self._dimension = self.dimensions.get(model, 0)
-        self._endpoint = Endpoint(self.service, base_url, api_key, self.key_setting, patience, EmbedderUnavailable)
+        self._query_seconds = query_seconds
+        self._endpoint = Endpoint(
+            self.service, base_url, api_key, self.key_setting, patience, EmbedderUnavailable, breaker, self.code
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        api_key: str,
+        model: str | None = None,
+        base_url: str | None = None,
+        patience: Patience | None = None,
+        breaker: Breaker | None = None,
+        query_seconds: float | None = None,
+    ) -> Self:
+        name, url = model or next(iter(cls.dimensions)), base_url or cls.base_url
+        return await cls(api_key, name, url, patience or Patience(), breaker, query_seconds)._learn_dimension()
 
     @abstractmethod
-    async def _ask(self, texts: list[str], about: Purpose) -> Any:
-        """The rows of the answer, or None where it has none."""
+    def _write(self, texts: list[str], about: Purpose) -> dict[str, Any]:
+        """The request."""
+
+    @abstractmethod
+    def _rows(self, answer: Any) -> Any:
+        """Of the answer, or None where it has none."""
 
     @property
     def name(self) -> str:
@@ -62,19 +96,22 @@ class RemoteEmbedder:
         return self
 
     async def _embed(self, texts: Sequence[str], about: Purpose) -> list[Vector]:
-        rows = await self._ask([sendable(text) for text in texts], about)
-        return self._check(rows, len(texts))
+        return await self._endpoint.post(
+            self.path,
+            self._write([sendable(text) for text in texts], about),
+            lambda answer: self._check(self._rows(answer), len(texts)),
+            self._query_seconds if about == "query" else None,
+        )
 
     def _check(self, rows: Any, count: int) -> list[Vector]:
-        failed = self._endpoint.failed
         if not isinstance(rows, list) or len(rows) != count:
-            raise failed(f"did not answer with {count} vectors")
+            raise Unusable(f"did not answer with {count} vectors")
         try:
             matrix = np.asarray(rows, dtype=np.float64)
         except (ValueError, TypeError) as error:
-            raise failed("answered with something that is not a vector") from error
+            raise Unusable("answered with something that is not a vector") from error
         if matrix.ndim != 2 or matrix.shape[1] != (self._dimension or matrix.shape[1]):
-            raise failed(f"answered with vectors that do not have {self._dimension} dimensions")
+            raise Unusable(f"answered with vectors that do not have {self._dimension} dimensions")
         if not np.isfinite(matrix).all() or not matrix.any(axis=1).all():
-            raise failed("answered with a vector that is not finite, or all zeros")
+            raise Unusable("answered with a vector that is not finite, or all zeros")
         return [to_unit(row) for row in matrix]

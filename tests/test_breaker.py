@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from askbook.answer.breaker import Breaker, Outcome
+from askbook.breaker import Breaker, Outcome
 
 
 @dataclass

@@ -10,12 +10,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import typer.main
 from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from askbook.api.app import create_app
-from askbook.cli.main import app
+from askbook.cli.main import COMMANDS, load_command
 from askbook.errors import CODES
 from askbook.settings import Settings
 
@@ -121,8 +120,7 @@ def _kind(schema: dict[str, Any]) -> str:
 
 
 def _cli_page() -> str:
-    root = typer.main.get_command(app)
-    assert isinstance(root, TyperGroup)
+    root = TyperGroup(commands={name: load_command(name) for name in COMMANDS})
     parts = ["# Commands", "", "<!-- Made by `make docs`. -->", ""]
     parts += ["They end with 0, with 1 where it could not be done, with 2 where the command line was wrong.", ""]
     parts += ["| error | what is wrong |", "|---|---|", *(f"| `{code}` | {what} |" for code, what in CODES.items()), ""]

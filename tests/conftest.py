@@ -40,6 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=_find_turn)
+    for item in items:
+        if "timed" in item.keywords:
+            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=3))
     if config.getoption("--torture"):
         return
     for item in items:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 import yaml
 from typer.core import TyperGroup
 
-from askbook.cli.main import app
+from askbook.cli.main import COMMANDS, load_command
 from askbook.settings import setting_names
 
 ROOT = Path(__file__).parents[1]
@@ -35,9 +34,7 @@ def commands() -> dict[str, set[str]]:
             found |= walk(command, f"{name} ") if isinstance(command, TyperGroup) else {}
         return found
 
-    root = typer.main.get_command(app)
-    assert isinstance(root, TyperGroup)
-    return walk(root)
+    return walk(TyperGroup(commands={name: load_command(name) for name in COMMANDS}))
 
 
 def test_every_setting_in_the_compose_file_is_one() -> None:

@@ -32,6 +32,7 @@ from api.service import KEY, Service, build_settings, ingest, read_events, serve
 from askbook.answer.ask import MODEL_DOWN, TOO_SLOW
 from askbook.index.search import NOT_RERANKED, WORDS_ONLY
 from askbook.index.vectors.payload import INDEXED
+from askbook.settings import Settings
 from figures import Figure
 from index.scripted_server import HANG, IN_TIME, Received, Reply, stand_in
 
@@ -167,22 +168,26 @@ class Vendor:
         return Reply(body={"data": rows})
 
 
+def use_vendor(home: Path, url: str, **settings: object) -> Settings:
+    return build_settings(
+        home / "vendor",
+        openai_base_url=url,
+        cohere_base_url=url,
+        openai_api_key=KEY,
+        cohere_api_key=KEY,
+        askbook_answerer="extractive",
+        askbook_embedding_seconds=1.0,
+        askbook_reranker_seconds=1.0,
+        askbook_rest_seconds=REST,
+        **settings,
+    )
+
+
 @contextmanager
 def stage_vendor(home: Path, folder: Path, **settings: object) -> Iterator[Stage]:
     vendor = Vendor()
     with stand_in(vendor.answer) as standing:
-        urls = {"openai_base_url": standing.url, "cohere_base_url": standing.url}
-        keys = {"openai_api_key": KEY, "cohere_api_key": KEY}
-        chosen = build_settings(
-            home / "vendor",
-            **urls,
-            **keys,
-            askbook_answerer="extractive",
-            askbook_embedding_seconds=1.0,
-            askbook_reranker_seconds=1.0,
-            askbook_rest_seconds=REST,
-            **settings,
-        )
+        chosen = use_vendor(home, standing.url, **settings)
         asyncio.run(ingest(chosen, folder))
         with serve(chosen) as service, service.open_client() as client:
             yield Stage(service, client, vendor.turn, lambda: vendor.asked)
@@ -451,6 +456,45 @@ def test_what_the_words_do_not_find_is_not_called_absent(home: Path, robots_fold
         answered = stage.client.post("/ask", json={"query": "Which yeast do I need for sourdough bread?"})
         assert (answered.status_code, answered.json()["error"]) == (503, "service_unavailable")
         assert "words" in answered.json()["message"]
+
+
+def search_by_meaning(service: Service) -> httpx2.Response:
+    with service.open_client() as client:
+        return client.post("/search", json={"text": new_question(), "mode": "dense"})
+
+
+@pytest.mark.parametrize("state", ["down", "hung"])
+def test_an_embedder_of_unknown_dimension_may_be_gone_when_the_server_starts(
+    home: Path, robots_folder: Path, state: State
+) -> None:
+    vendor = Vendor()
+    with stand_in(vendor.answer) as standing:
+        settings = use_vendor(home, standing.url, askbook_embedder="openai", openai_embedding_model="of-the-house")
+        asyncio.run(ingest(settings, robots_folder))
+        vendor.turn(state)
+        with serve(settings) as service, service.open_client() as client:
+            assert WORDS_ONLY in client.post("/ask", json={"query": new_question()}).json()["notices"]
+            assert search_by_meaning(service).status_code == 503
+            vendor.turn("up")
+            wait_until(lambda: search_by_meaning(service).status_code == 200, REST + BACK)
+            assert search_by_meaning(service).json()["results"]
+
+
+def test_what_no_embedder_was_there_for_is_embedded_when_it_is_back(home: Path, robots_folder: Path) -> None:
+    """Nobody knows of how many dimensions the vectors will be, when the server starts for the first time."""
+    vendor = Vendor("down")
+    with stand_in(vendor.answer) as standing:
+        settings = use_vendor(home, standing.url, askbook_embedder="openai", openai_embedding_model="of-the-house")
+        with pytest.raises(AssertionError, match="embedding service"):
+            asyncio.run(ingest(settings, robots_folder))
+        with serve(settings) as service, service.open_client() as client:
+            assert WORDS_ONLY in client.post("/ask", json={"query": new_question()}).json()["notices"]
+            vendor.turn("up")
+            job = client.post("/ingestion/trigger", json={}).json()["job_id"]
+            wait_until(lambda: client.get(f"/ingestion/status/{job}").json()["status"] == "completed")
+            assert search_by_meaning(service).json()["results"]
+        with serve(settings) as service:
+            assert search_by_meaning(service).json()["results"]
 
 
 def test_without_its_model_the_book_answers(home: Path, robots_folder: Path) -> None:

@@ -49,7 +49,7 @@ async def _load(book: str | None, days: int) -> list[Gap]:
         if book is not None:
             await store.ledger.load_book(book)
         asked = await store.questions.load_open(book_id=book, since=datetime.now(UTC) - timedelta(days=days))
-        embedder, notices = await build_embedder(settings) if asked else (None, ())
+        embedder, notices = build_embedder(settings) if asked else (None, ())
         for notice in notices:
             err.print(notice)
         try:

@@ -254,7 +254,8 @@ class _Inquiry:
     async def _reply_from_search(self, text: str, thread: Thread, empty: bool) -> Reply:
         self.turns = _to_turns(self.history)
         resolved = resolve_question(text, self.turns)
-        if len(resolved.text) < QUERY_MIN or (not self.turns and is_bare(text)) or asks_nothing(text):
+        too_short = any(len(one) < QUERY_MIN for one in resolved.searches)
+        if too_short or (not self.turns and is_bare(text)) or asks_nothing(text):
             return _decline("Say in a few words what you want to know", "ambiguous")
         self.searched = resolved.text
         if resolved.kind in ASKS_FOR_MORE:

@@ -685,6 +685,8 @@ class OpenQuestion:
     book_id: str
     text: str
     """Made whole from its thread."""
+    own_words: str
+    """As its reader wrote it."""
     asked_at: datetime
     refused: RefusalReason | None
     unhelpful: bool
@@ -705,6 +707,8 @@ class Gap:
     last_asked: datetime
     variants: tuple[str, ...]
     """The other wordings, the most asked first."""
+    own_words: tuple[str, ...]
+    """What readers wrote where their thread says the rest, the latest first."""
     comments: tuple[str, ...]
     section: NearSection | None
 

@@ -141,6 +141,7 @@ class Chunk:
     embedded_at: datetime | None = field(default=None, compare=False)
     """None while it waits for its vector."""
     embedding_model: str | None = field(default=None, compare=False)
+    """None also where nobody noted it."""
 
     def name_section(self, headings: Sequence[str] = ()) -> str:
         """ "Installation › Prerequisites": the last two steps of the way to it. A chunk of several sections has `headings`

@@ -11,7 +11,7 @@ from statistics import median
 
 import pytest
 
-from answer.robots import BOOK, LESSONS, ingest_books, open_with_model, write_lessons
+from answer.robots import BOOK, open_with_model
 from answer.scripted_model import quote
 from askbook.answer.appraisal import READ_AT_ONCE
 from askbook.answer.ask import HURRIED, get_reply
@@ -37,12 +37,6 @@ from builders import copy_home
 from figures import Figure
 
 DEMO = "physical-ai-robotics"
-
-
-@pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = write_lessons(tmp_path_factory.mktemp("robots"), LESSONS)
-    return ingest_books(tmp_path_factory.mktemp("home"), {BOOK: folder})
 
 
 @pytest.fixture

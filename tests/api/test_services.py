@@ -29,7 +29,7 @@ from redis import Redis as RedisClient
 from answer.scripted_model import Broken, Status, Turn, scripted_model, search
 from api.redis_server import run_redis
 from api.service import KEY, Service, build_settings, ingest, read_events, serve, wait_until, with_model
-from askbook.answer.ask import MODEL_DOWN, TOO_SLOW
+from askbook.answer.ask import MODEL_DOWN, SEARCH_SLOW, TOO_SLOW
 from askbook.index.search import NOT_RERANKED, WORDS_ONLY
 from askbook.index.vectors.payload import INDEXED
 from askbook.settings import Settings
@@ -41,7 +41,7 @@ Call = tuple[str, str, dict[str, Any] | None]
 Outcome = Literal["whole", "notice", "503"]
 
 GLASS, BLIND = "Does the lidar see glass?", "It cannot see glass"
-NOTICES = (WORDS_ONLY, NOT_RERANKED, MODEL_DOWN, TOO_SLOW)
+NOTICES = (WORDS_ONLY, NOT_RERANKED, MODEL_DOWN, TOO_SLOW, SEARCH_SLOW)
 DIMENSION = 1536
 REST = 2.0
 """How long a service that keeps failing is left alone here."""

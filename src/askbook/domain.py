@@ -141,6 +141,7 @@ class Chunk:
     embedded_at: datetime | None = field(default=None, compare=False)
     """None while it waits for its vector."""
     embedding_model: str | None = field(default=None, compare=False)
+    """None also where nobody noted it."""
 
     def name_section(self, headings: Sequence[str] = ()) -> str:
         """ "Installation › Prerequisites": the last two steps of the way to it. A chunk of several sections has `headings`
@@ -685,6 +686,8 @@ class OpenQuestion:
     book_id: str
     text: str
     """Made whole from its thread."""
+    own_words: str
+    """As its reader wrote it."""
     asked_at: datetime
     refused: RefusalReason | None
     unhelpful: bool
@@ -705,6 +708,8 @@ class Gap:
     last_asked: datetime
     variants: tuple[str, ...]
     """The other wordings, the most asked first."""
+    own_words: tuple[str, ...]
+    """What readers wrote where their thread says the rest, the latest first."""
     comments: tuple[str, ...]
     section: NearSection | None
 

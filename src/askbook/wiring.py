@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -161,7 +161,7 @@ async def open_engines(settings: Settings, dimension: int | None = None) -> Asyn
 
 async def refuse_another_embedder(settings: Settings, made_by: str | None) -> None:
     """Before vectors come to a place whose settings would have others made."""
-    embedder, _ = await build_embedder(settings)
+    embedder, _ = build_embedder(settings)
     if embedder is None:
         return
     await embedder.close()
@@ -181,7 +181,15 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
             stack.enter_context(own_folder(settings.askbook_home))
         store = await stack.enter_async_context(open_store(settings))
         breakers = build_breakers(settings)
-        embedder, notices = await build_embedder(settings, breakers["embedder"])
+        collection = settings.qdrant_collection_name
+        index: VectorIndex | None = None
+
+        async def take_dimension(dimension: int) -> None:
+            if index is not None and embedder is not None:
+                await index.take_dimension(dimension)
+                await store.ledger.save_embedder(collection, embedder.name, dimension, stored_in)
+
+        embedder, notices = build_embedder(settings, breakers["embedder"], take_dimension)
         if embedder is not None:
             stack.push_async_callback(embedder.close)
         reranker = build_reranker(settings, breakers["reranker"])
@@ -191,11 +199,12 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
         if reader is not None:
             stack.push_async_callback(reader.close)
         stored_in, rebuilt = await _find_index(settings, store.ledger, embedder, rebuild)
-        index = await _connect(settings, stored_in, embedder.dimension if embedder else 0)
+        # A model that askbook does not know tells its dimension with its first vectors; the index knows it from the last time.
+        known = embedder.dimension or await load_dimension(store.database, collection) if embedder else 0
+        index = await _connect(settings, stored_in, known)
         stack.push_async_callback(index.close)
-        if embedder is not None and rebuilt is None:
-            name = settings.qdrant_collection_name
-            await store.ledger.save_embedder(name, embedder.name, embedder.dimension, stored_in)
+        if embedder is not None and embedder.dimension and rebuilt is None:
+            await store.ledger.save_embedder(collection, embedder.name, embedder.dimension, stored_in)
         agent = build_agent(settings, breakers["model"])
         if agent is not None:
             stack.push_async_callback(agent.close)
@@ -249,7 +258,11 @@ def build_breakers(settings: Settings) -> Mapping[Service, Breaker]:
     return {service: Breaker(rest=settings.askbook_rest_seconds) for service in services}
 
 
-async def build_embedder(settings: Settings, breaker: Breaker | None = None) -> tuple[Embedder | None, tuple[str, ...]]:
+def build_embedder(
+    settings: Settings,
+    breaker: Breaker | None = None,
+    when_measured: Callable[[int], Awaitable[None]] | None = None,
+) -> tuple[Embedder | None, tuple[str, ...]]:
     """The embedder, and what a person should know of it. Without local weights askbook goes on with keywords."""
     match settings.askbook_embedder:
         case "none":
@@ -260,14 +273,14 @@ async def build_embedder(settings: Settings, breaker: Breaker | None = None) -> 
             key = _secret(settings.openai_api_key, "OPENAI_API_KEY", "embedder", "ASKBOOK_EMBEDDER=local")
             model, url = settings.openai_embedding_model, settings.openai_base_url
             seconds = settings.askbook_embedding_seconds
-            return await OpenAIEmbedder.open(key, model, url, breaker=breaker, query_seconds=seconds), ()
+            return OpenAIEmbedder(key, model, url, None, breaker, seconds, when_measured), ()
         case "cohere":
             from askbook.index.embedders.cohere import CohereEmbedder
 
             key = _secret(settings.cohere_api_key, "COHERE_API_KEY", "embedder", "ASKBOOK_EMBEDDER=local")
             model, url = settings.cohere_model, settings.cohere_base_url
             seconds = settings.askbook_embedding_seconds
-            return await CohereEmbedder.open(key, model, url, breaker=breaker, query_seconds=seconds), ()
+            return CohereEmbedder(key, model, url, None, breaker, seconds, when_measured), ()
         case "local":
             from askbook.index.embedders.minilm import MiniLM, folder_weights
 

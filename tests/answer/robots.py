@@ -10,6 +10,7 @@ from pathlib import Path
 
 from answer.scripted_model import Script, ScriptedModel, scripted_model
 from askbook.answer.agent import AgentConfig, BookAgent
+from askbook.breaker import Breaker
 from askbook.settings import Settings
 from askbook.wiring import Askbook, open_askbook
 
@@ -56,7 +57,7 @@ def ingest_books(home: Path, books: Mapping[str, Path]) -> Path:
 
 @contextlib.asynccontextmanager
 async def open_with_model(
-    home: Path, script: Script, api: str = "chat", **changes: object
+    home: Path, script: Script, api: str = "chat", breaker: Breaker | None = None, **changes: object
 ) -> AsyncIterator[tuple[Askbook, ScriptedModel]]:
     """askbook with a scripted model behind real HTTP, and no patience between tries."""
     with scripted_model(script) as model:
@@ -73,7 +74,8 @@ async def open_with_model(
                     generation_seconds=settings.askbook_generation_seconds,
                     ask_seconds=settings.askbook_ask_seconds,
                     first_wait=0.02,
-                )
+                ),
+                breaker,
             )
             try:
                 yield replace(askbook, agent=agent), model

@@ -11,7 +11,7 @@ from statistics import median
 
 import pytest
 
-from answer.robots import BOOK, LESSONS, ingest_books, open_with_model, write_lessons
+from answer.robots import BOOK, open_with_model
 from answer.scripted_model import quote
 from askbook.answer.appraisal import READ_AT_ONCE
 from askbook.answer.ask import HURRIED, get_reply
@@ -37,12 +37,6 @@ from builders import copy_home
 from figures import Figure
 
 DEMO = "physical-ai-robotics"
-
-
-@pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = write_lessons(tmp_path_factory.mktemp("robots"), LESSONS)
-    return ingest_books(tmp_path_factory.mktemp("home"), {BOOK: folder})
 
 
 @pytest.fixture
@@ -195,6 +189,22 @@ async def test_thanks_are_no_question(robots: Askbook, text: str) -> None:
     first = await ask(robots, "How far does the lidar see?")
     said = await ask(robots, text, thread_id=first.account.thread_id)
     assert isinstance(said.reply, Refusal) and said.reply.reason == "ambiguous"
+
+
+@pytest.mark.parametrize("text", ["y", "n?", "?", "Q"])
+async def test_a_letter_is_no_error(robots: Askbook, text: str) -> None:
+    """Seeds 000 and 004 take one character; a search takes three, and a letter says nothing to search for."""
+    before = await ask(robots, "How far does the lidar see?")
+    for thread_id in (before.account.thread_id, None):
+        said = await ask(robots, text, thread_id=thread_id)
+        assert isinstance(said.reply, Refusal) and said.reply.reason == "ambiguous"
+
+
+@pytest.mark.parametrize("text", ["go", "why"])
+async def test_a_short_word_that_asks_for_more_is_answered(robots: Askbook, text: str) -> None:
+    before = await ask(robots, "How far does the lidar see?")
+    said = await ask(robots, text, thread_id=before.account.thread_id)
+    assert isinstance(said.reply, Answer) and "lidar" in said.reply.sources[0].passage.chunk.text
 
 
 # --- selected text, readers -----------------------------------------------------------------------

@@ -5,22 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from answer.robots import BOOK, LESSONS, ingest_books, open_with_model, write_lessons
+from answer.robots import BOOK, LESSONS, open_with_model
 from answer.scripted_model import say, search
 from askbook.answer.ask import get_reply
 from askbook.api.schemas import AgentResponse, ResponseMetadata
 from askbook.domain import Answer, Filters, Question, Replied
-from builders import copy_home
 
 QUESTION = "With what force does the gripper close?"
-
-
-@pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
-    folder = write_lessons(tmp_path_factory.mktemp("robots"), LESSONS)
-    return copy_home(ingest_books(tmp_path_factory.mktemp("home"), {BOOK: folder}), tmp_path)
 
 
 def metadata(replied: Replied) -> ResponseMetadata:

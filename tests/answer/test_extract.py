@@ -14,6 +14,7 @@ from askbook.answer.ask import get_reply
 from askbook.answer.excerpts import LINES, ROWS, split_passage
 from askbook.answer.extract import Draft, compose
 from askbook.answer.quotes import is_verbatim
+from askbook.answer.units import split_blocks
 from askbook.book.chunker import split_lesson
 from askbook.domain import Answer, Filters, Passage, Question, Source
 from askbook.settings import Settings
@@ -48,6 +49,13 @@ def check_draft(draft: Draft, page: str | None = None) -> None:
     for source in draft.sources:
         assert is_verbatim(source)
         assert page is None or all(page[one.start : one.end] == one.text for one in source.quotes)
+
+
+def test_a_passage_that_is_shown_is_parsed_once() -> None:
+    before = split_blocks.cache_info().misses
+    listing = "\n".join(f"step_{number}()" for number in range(2 * LINES))
+    assert show(f"Release it so.\n\n```python\n{listing}\n```\n\nOnly once.").count("```python") > 1
+    assert split_blocks.cache_info().misses == before + 1
 
 
 # --- headings and marks ---------------------------------------------------------------------------

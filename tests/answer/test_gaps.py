@@ -41,7 +41,7 @@ class Down:
 
 
 def asked(text: str, minute: int = 0, nearest: NearSection | None = LIDAR, **more: object) -> OpenQuestion:
-    given = {"book_id": "b", "refused": "not_in_book", "unhelpful": False, "comment": None, **more}
+    given = {"book_id": "b", "own_words": text, "refused": "not_in_book", "unhelpful": False, "comment": None, **more}
     return OpenQuestion(text=text, asked_at=NOON + timedelta(minutes=minute), nearest=nearest, **given)  # pyright: ignore[reportArgumentType]
 
 
@@ -99,6 +99,15 @@ async def test_thumbs_and_comments_are_told() -> None:
     assert (gap.refused + gap.unhelpful, gap.unhelpful) == (gap.count, 6)
     assert gap.comments == ("no 5", "no 4", "no 3") and len(gap.comments) == COMMENTS
     assert all(len(gap.variants) <= VARIANTS for gap in gaps)
+
+
+async def test_what_readers_wrote_in_their_threads_is_told() -> None:
+    whole = "Lidar How far does it see? And through glass?"
+    words = ["And through glass?", "through glass", "And through glass?"]
+    (gap,) = await find_gaps([asked(whole, at, own_words=one) for at, one in enumerate(words)], None)
+    assert (gap.question, gap.own_words) == (whole, ("And through glass?", "through glass"))
+    (gap,) = await find_gaps([asked(whole)], None)
+    assert gap.own_words == ()
 
 
 async def test_no_question_is_no_gap() -> None:

@@ -7,19 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from answer.robots import BOOK, LESSONS, ingest_books, open_with_model, write_lessons
+from answer.robots import BOOK, open_with_model
 from answer.scripted_model import say, search
 from askbook.answer.ask import get_reply
 from askbook.domain import Filters, Message, Question
 from builders import copy_home
 
 ASKED = 40
-
-
-@pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = write_lessons(tmp_path_factory.mktemp("robots"), LESSONS)
-    return ingest_books(tmp_path_factory.mktemp("home"), {BOOK: folder})
 
 
 @pytest.mark.parametrize("most", [10, 25, 26, 35, 50])

@@ -9,13 +9,12 @@ from typing import Literal
 
 import pytest
 
-from answer.robots import BOOK, LESSONS, ingest_books, open_with_model, write_lessons
+from answer.robots import BOOK, LESSONS, open_with_model
 from answer.scripted_model import Broken, Call, Raw, Reply, Script, Status, Turn, say, search
 from askbook.answer.ask import BROKEN_OFF, MODEL_DOWN, get_reply
 from askbook.answer.citations import HALF
 from askbook.answer.quotes import is_verbatim
 from askbook.domain import Answer, Delta, Filters, Question, Refusal, Replied, Tried
-from builders import copy_home
 
 Api = Literal["chat", "responses"]
 QUESTION = "With what force does the gripper close?"
@@ -26,17 +25,6 @@ LOOK = search("force of the gripper")
 @pytest.fixture(params=["chat", "responses"])
 def api(request: pytest.FixtureRequest) -> Api:
     return request.param
-
-
-@pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = write_lessons(tmp_path_factory.mktemp("robots"), LESSONS)
-    return ingest_books(tmp_path_factory.mktemp("home"), {BOOK: folder})
-
-
-@pytest.fixture
-def home(ingested: Path, tmp_path: Path) -> Path:
-    return copy_home(ingested, tmp_path)
 
 
 async def ask(home: Path, script: Script, api: Api, **settings: object) -> tuple[Replied, list[object]]:

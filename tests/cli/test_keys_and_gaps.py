@@ -85,7 +85,7 @@ PASSAGE = Passage(make_chunks(make_lesson(), "Leaves.")[0], 0.2, 1)
 UNSURE = Confidence(0.2, 0.1, 0.3, 3, 0.5, "insufficient", False)
 
 
-async def _refuse(store: Store, text: str, book_id: str) -> None:
+async def _refuse(store: Store, text: str, book_id: str, searched: str | None = None) -> None:
     now = datetime.now(UTC)
     refusal = Refusal("not_in_book", "I do not know", (PASSAGE,), "", UNSURE)
     thread = await store.threads.open(None, book_id)
@@ -93,7 +93,9 @@ async def _refuse(store: Store, text: str, book_id: str) -> None:
     thread = await store.threads.save_exchange(
         thread,
         *exchange,
-        along=lambda connection, saved: store.questions.save_asked(connection, saved, text, text, refusal, False),
+        along=lambda connection, saved: store.questions.save_asked(
+            connection, saved, text, searched or text, refusal, False
+        ),
     )
     if "price" in text:
         await store.questions.save_feedback(thread.thread_id, "", False, "It *costs*\nsomething [1]")
@@ -105,7 +107,7 @@ def home(tmp_path: Path) -> Path:
         async with open_store(Settings.model_validate({"askbook_home": tmp_path / "home"})) as store:
             for text in ("How do I brew oolong?", "brew oolong how", "What is the price of \x1b[2J tea?"):
                 await _refuse(store, text, "tea")
-            await _refuse(store, "Who wrote it?", "acme/robots")
+            await _refuse(store, "And by *whom*?", "acme/robots", searched="Who wrote it? And by *whom*?")
 
     asyncio.run(ask())
     return tmp_path / "home"
@@ -122,6 +124,7 @@ def test_what_was_asked_most_is_told_first(askbook: Run, home: Path) -> None:
     assert told.startswith("1. ") and "oolong" in told.splitlines()[0]
     assert "asked 2 times" in told and "1 thumb down" in told and "acme/robots" in told
     assert f"nearest: {' › '.join(PASSAGE.chunk.heading_path[1:])} · {PASSAGE.chunk.source_file}" in told
+    assert "   in a thread: And by *whom*?" in told.splitlines()
     assert "\x1b" not in told
 
 
@@ -136,6 +139,7 @@ def test_gaps_as_a_page_of_markdown(askbook: Run, home: Path) -> None:
     page = askbook("gaps", "--markdown").stdout
     assert page.startswith("# What the book could not answer\n\n## ")
     assert r"said of the answer: It \*costs\* something \[1\]" in page
+    assert r"- in a thread: And by \*whom\*?" in page
     assert page.count("\n## ") == 3
 
 

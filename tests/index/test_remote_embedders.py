@@ -37,7 +37,7 @@ def cohere_reply(request: Received, dimension: int = 1024) -> Reply:
 
 async def test_openai_sends_batches_and_keeps_the_order() -> None:
     with stand_in(lambda _, request: openai_reply(request)) as server:
-        embedder = await OpenAIEmbedder.open(KEY, base_url=f"{server.url}/v1")
+        embedder = OpenAIEmbedder(KEY, base_url=f"{server.url}/v1")
         vectors = await embedder.embed_passages([f"text {n}" for n in range(300)])
         assert (embedder.name, embedder.dimension) == ("openai/text-embedding-3-small", 1536)
         assert [int(vector.argmax()) for vector in vectors] == [n % 10 for n in range(300)]
@@ -52,7 +52,7 @@ async def test_openai_sends_batches_and_keeps_the_order() -> None:
 
 async def test_cohere_tells_passages_from_questions() -> None:
     with stand_in(lambda _, request: cohere_reply(request)) as server:
-        embedder = await CohereEmbedder.open(KEY, base_url=server.url)
+        embedder = CohereEmbedder(KEY, base_url=server.url)
         await embedder.embed_passages([f"text {n}" for n in range(100)])
         assert int((await embedder.embed_query("question 7")).argmax()) == 7
         assert (embedder.name, embedder.dimension) == ("cohere/embed-english-v3.0", 1024)
@@ -62,16 +62,26 @@ async def test_cohere_tells_passages_from_questions() -> None:
     assert {request.path for request in server.received} == {"/v2/embed"}
 
 
-async def test_an_unknown_model_is_asked_its_dimension() -> None:
-    with stand_in(lambda _, request: openai_reply(request, dimension=12)) as server:
-        embedder = await OpenAIEmbedder.open(KEY, "nomic-embed", server.url)
-        assert embedder.dimension == 12
+async def test_an_unknown_model_tells_its_dimension_with_its_first_vectors() -> None:
+    measured: list[int] = []
+
+    async def note(dimension: int) -> None:
+        measured.append(dimension)
+
+    with stand_in(lambda number, request: openai_reply(request, dimension=12 + number // 2)) as server:
+        embedder = OpenAIEmbedder(KEY, "nomic-embed", server.url, QUICK, when_measured=note)
+        assert embedder.dimension == 0 and not server.received
+        for _ in range(2):
+            await embedder.embed_query("question 7")
+            assert (embedder.dimension, measured) == (12, [12])
+        with pytest.raises(EmbedderUnavailable, match="do not have 12 dimensions"):
+            await embedder.embed_query("question 7")
         await embedder.close()
 
 
 async def test_an_empty_text_and_half_a_character_are_sendable() -> None:
     with stand_in(lambda _, request: openai_reply(request)) as server:
-        embedder = await OpenAIEmbedder.open(KEY, base_url=server.url)
+        embedder = OpenAIEmbedder(KEY, base_url=server.url)
         assert len(await embedder.embed_passages(["", "\ud800"])) == 2
         assert await embedder.embed_passages([]) == []
         await embedder.close()
@@ -81,7 +91,7 @@ async def test_an_empty_text_and_half_a_character_are_sendable() -> None:
 @pytest.mark.parametrize("failure", [Reply(429), Reply(500), Reply(503, headers={"Retry-After": "0"})])
 async def test_it_comes_back_after_a_failure(failure: Reply) -> None:
     with stand_in(lambda number, request: failure if number < 2 else openai_reply(request)) as server:
-        embedder = await OpenAIEmbedder.open(KEY, base_url=server.url, patience=QUICK)
+        embedder = OpenAIEmbedder(KEY, base_url=server.url, patience=QUICK)
         assert int((await embedder.embed_query("question 3")).argmax()) == 3
         await embedder.close()
     assert len(server.received) == 3
@@ -90,7 +100,7 @@ async def test_it_comes_back_after_a_failure(failure: Reply) -> None:
 async def test_retry_after_is_waited_for() -> None:
     busy = Reply(429, headers={"Retry-After": "1"})
     with stand_in(lambda number, request: busy if number == 0 else openai_reply(request)) as server:
-        embedder = await OpenAIEmbedder.open(KEY, base_url=server.url, patience=QUICK)
+        embedder = OpenAIEmbedder(KEY, base_url=server.url, patience=QUICK)
         started = time.monotonic()
         await embedder.embed_query("question 3")
         assert time.monotonic() - started >= 1.0
@@ -130,7 +140,7 @@ async def test_failures_are_typed_in_time_and_keep_the_key(name: str) -> None:
     answer, message, tries = FAILURES[name]
     patience = Patience(tries=3, first_wait=0.01, deadline=0.5)
     with stand_in(lambda _, request: answer(request)) as server:
-        embedder = await OpenAIEmbedder.open(KEY, base_url=server.url, patience=patience)
+        embedder = OpenAIEmbedder(KEY, base_url=server.url, patience=patience)
         started = time.monotonic()
         with pytest.raises(EmbedderUnavailable, match=message) as raised:
             await embedder.embed_query("question 1")
@@ -143,7 +153,7 @@ async def test_failures_are_typed_in_time_and_keep_the_key(name: str) -> None:
 @pytest.mark.parametrize(("kind", "setting"), [(OpenAIEmbedder, "OPENAI_API_KEY"), (CohereEmbedder, "COHERE_API_KEY")])
 async def test_a_refused_key_names_its_setting(kind: Any, setting: str) -> None:
     with stand_in(lambda number, request: Reply(401)) as server:
-        embedder: RemoteEmbedder = await kind.open(KEY, base_url=server.url, patience=QUICK)
+        embedder: RemoteEmbedder = kind(KEY, base_url=server.url, patience=QUICK)
         with pytest.raises(EmbedderUnavailable) as raised:
             await embedder.embed_query("question 1")
         await embedder.close()
@@ -153,7 +163,7 @@ async def test_a_refused_key_names_its_setting(kind: Any, setting: str) -> None:
 async def test_nobody_listening_is_typed() -> None:
     with stand_in(lambda number, request: Reply()) as server:
         pass
-    embedder = await OpenAIEmbedder.open(KEY, base_url=server.url, patience=QUICK)
+    embedder = OpenAIEmbedder(KEY, base_url=server.url, patience=QUICK)
     with pytest.raises(EmbedderUnavailable, match="cannot be reached"):
         await embedder.embed_query("question 1")
     await embedder.close()

@@ -324,6 +324,18 @@ async def test_an_index_of_keywords_alone_can_be_given_vectors_later(place: Plac
     await index.close()
 
 
+async def test_an_open_index_can_be_told_of_its_vectors(place: Place) -> None:
+    index = await place.open(0)
+    await index.save_points([to_point(chunk) for chunk in small_scope()])
+    for _ in range(2):
+        await index.take_dimension(DIMENSION)
+    with pytest.raises(IndexMismatch, match="16 dimensions, the embedder makes 8"):
+        await index.take_dimension(8)
+    await index.save_vectors({chunk.id: on_axis(n) for n, chunk in enumerate(small_scope())})
+    assert await found(index, BOOK) == A + B + C
+    await index.close()
+
+
 @pytest.mark.parametrize("wrong", [np.full(DIMENSION, np.nan, np.float32), np.ones(3, np.float32)])
 async def test_nothing_of_a_batch_with_a_wrong_vector_is_kept(index: VectorIndex, wrong: np.ndarray) -> None:
     chunks = small_scope()

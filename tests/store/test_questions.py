@@ -87,6 +87,7 @@ async def test_a_refusal_is_open_and_an_answer_is_not(desk: Desk) -> None:
     (one,) = await desk.questions.load_open()
     assert one.nearest is not None
     assert (one.text, one.refused, one.unhelpful, one.comment) == ("And the gripper?", "not_in_book", False, None)
+    assert one.own_words == "And it?"
     assert one.nearest.title == " › ".join(PASSAGE.chunk.heading_path[1:])
     assert (one.nearest.url, one.nearest.source_file) == (PASSAGE.chunk.url, PASSAGE.chunk.source_file)
 

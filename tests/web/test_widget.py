@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx2
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
@@ -60,7 +61,8 @@ def host_site() -> Iterator[Site]:
             )
             self.send_response(200)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
-            policy = f"default-src 'self'; script-src 'self' {site.askbook}; connect-src 'self' {site.askbook}"
+            origin = "/".join(site.askbook.split("/")[:3])
+            policy = f"default-src 'self'; script-src 'self' {origin}; connect-src 'self' {origin}"
             self.send_header("Content-Security-Policy", f"{policy}; img-src 'self' data:; object-src 'none'")
             self.end_headers()
             self.wfile.write(body.encode())
@@ -68,11 +70,45 @@ def host_site() -> Iterator[Site]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    site = Site(f"http://localhost:{server.server_port}")
+    with _listen(Handler) as port:
+        site = Site(f"http://localhost:{port}")
+        yield site
+
+
+@contextlib.contextmanager
+def host_proxy(prefix: str) -> Iterator[Site]:
+    """Another site that has askbook below a path of its own; `askbook` is where it finds it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def _pass_on(self) -> None:
+            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
+            path = self.path.removeprefix(prefix)
+            answer = httpx2.request(self.command, site.askbook + path, headers=headers, content=sent, timeout=30)
+            self.send_response(answer.status_code)
+            for name, value in answer.headers.multi_items():
+                if name not in ("content-encoding", "content-length", "transfer-encoding", "date", "server"):
+                    self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        do_GET = do_POST = do_OPTIONS = _pass_on
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with _listen(Handler) as port:
+        site = Site(f"http://127.0.0.1:{port}{prefix}")
+        yield site
+
+
+@contextlib.contextmanager
+def _listen(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """At this port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield site
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
@@ -169,14 +205,18 @@ async def test_a_selected_text_answers(browser: Browser, docs: Site, size: tuple
         await expect(panel.locator(".selected")).to_be_hidden()
 
 
-async def test_a_book_without_pages_of_its_own_has_no_links(tmp_path: Path, browser: Browser) -> None:
+@pytest.mark.parametrize("prefix", ["", "/ask"])
+async def test_a_book_without_pages_of_its_own_has_no_links(tmp_path: Path, browser: Browser, prefix: str) -> None:
     folder = tmp_path / "robots"
     folder.mkdir()
     (folder / "gears.md").write_text("# Gears\n\n## Turning\n\nGear one of the robot turns four times a minute.\n")
-    settings = build_settings(tmp_path / "home", askbook_embedder="none")
-    await ingest(settings, folder)
-    with serve(settings) as service, host_site() as docs:
+    with contextlib.ExitStack() as stack:
+        proxy = stack.enter_context(host_proxy(prefix))
+        settings = build_settings(tmp_path / "home", askbook_embedder="none", askbook_public_url=proxy.url)
+        await ingest(settings, folder)
+        service, docs = stack.enter_context(serve(settings)), stack.enter_context(host_site())
         await _join(service, docs)
+        proxy.askbook, docs.askbook = service.url, proxy.url
         async with visit(browser, docs) as watched:
             panel = await open_panel(watched.page)
             reply = await ask(panel, "How many times a minute does gear one of the robot turn?")

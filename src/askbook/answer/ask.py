@@ -76,6 +76,7 @@ LOW = "I am not sure of this: the passages fit the question only in part."
 HURRIED = "Many ask at once: this was found by the search alone, and not read."
 MODEL_DOWN = "The model did not answer; these are the book's own sentences."
 TOO_SLOW = "The model took too long; these are the book's own sentences."
+SEARCH_SLOW = "The search left a model too little time; these are the book's own sentences."
 TOO_LONG = "The model took too long; what is here was checked."
 UNVERIFIED = "I found passages, but no answer that they prove"
 NOT_BY_WORDS = "I did not find this by the book's words, and cannot search by its meaning now"
@@ -157,6 +158,8 @@ class _Inquiry:
     retrievals: list[Retrieval] = field(default_factory=list[Retrieval])
     retrieved: set[str] = field(default_factory=set[str])
     """The ids of all chunks that a search returned."""
+    tool_seconds: float = 0.0
+    """What the searches of the model took."""
     generation_ms: float = 0.0
     model: str | None = None
     tokens: int = 0
@@ -254,7 +257,8 @@ class _Inquiry:
     async def _reply_from_search(self, text: str, thread: Thread, empty: bool) -> Reply:
         self.turns = _to_turns(self.history)
         resolved = resolve_question(text, self.turns)
-        if len(resolved.text) < QUERY_MIN or (not self.turns and is_bare(text)) or asks_nothing(text):
+        too_short = any(len(one) < QUERY_MIN for one in resolved.searches)
+        if too_short or (not self.turns and is_bare(text)) or asks_nothing(text):
             return _decline("Say in a few words what you want to know", "ambiguous")
         self.searched = resolved.text
         if resolved.kind in ASKS_FOR_MORE:
@@ -364,7 +368,10 @@ class _Inquiry:
             partial(self._ask_judge, agent) if self.parts.check == "model" else None,
             text,
         )
+        if self._left() <= 0:
+            return self._extract(confidence, (*notices, SEARCH_SLOW))
         self.model = agent.name
+        begun = time.perf_counter()
         begin_by = asyncio.get_running_loop().time() + self._left()
         late = False
         try:
@@ -386,7 +393,9 @@ class _Inquiry:
         self._pass_on(await checking.finish(self.cut_short))
         if late and not checking.statements:
             self.model = None
-            return self._extract(confidence, (*notices, TOO_SLOW))
+            had = time.perf_counter() - begun - self.tool_seconds
+            # As its breaker counts: with less than half of the time it has not failed.
+            return self._extract(confidence, (*notices, TOO_SLOW if had >= self.parts.ask_seconds / 2 else SEARCH_SLOW))
         if self.cut_short:
             notices = (*notices, TOO_LONG if late else BROKEN_OFF)
         return self._conclude(checking, confidence, notices)
@@ -439,8 +448,12 @@ class _Inquiry:
     async def _find_for_model(self, query: str, top_k: int, threshold: float) -> Sequence[Passage]:
         if self.question.selected_text is not None:
             return self.passages
-        # A model that only repeats "tell me more" means what the reader means.
-        outcome = await self._search(query, self.turns if is_bare(query) else (), top_k)
+        started = time.perf_counter()
+        try:
+            # A model that only repeats "tell me more" means what the reader means.
+            outcome = await self._search(query, self.turns if is_bare(query) else (), top_k)
+        finally:
+            self.tool_seconds += time.perf_counter() - started
         least = max(threshold, self.question.threshold)
         rated = map(self._rate_for_question, outcome.passages)
         returned = [one for one in rated if one.rating >= least]

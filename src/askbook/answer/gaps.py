@@ -94,6 +94,7 @@ def _group(likeness: Likeness) -> list[list[int]]:
 def _to_gap(wordings: Sequence[Wording], group: Sequence[int], likeness: Likeness) -> Gap:
     middle = max(group, key=lambda one: (len(wordings[one]), float(likeness[one, list(group)].mean())))
     asked = sorted((one for place in group for one in wordings[place]), key=lambda one: one.asked_at, reverse=True)
+    own_words = dict.fromkeys(one.own_words for one in asked if one.own_words != one.text)
     comments = dict.fromkeys(one.comment for one in asked if one.comment)
     return Gap(
         book_id=asked[0].book_id,
@@ -103,6 +104,7 @@ def _to_gap(wordings: Sequence[Wording], group: Sequence[int], likeness: Likenes
         unhelpful=sum(one.unhelpful for one in asked),
         last_asked=asked[0].asked_at,
         variants=tuple(wordings[place][0].text for place in group if place != middle)[:VARIANTS],
+        own_words=tuple(own_words)[:VARIANTS],
         comments=tuple(comments)[:COMMENTS],
         section=_find_section(asked),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Literal
 
@@ -22,6 +23,8 @@ ITEM_WORDS = 45
 """A list item of so many words is one unit; a longer one is cut into its sentences."""
 LABEL_WORDS = 6
 BRACKET_CHARS = 200
+REMEMBERED = 128
+"""Texts of passages: each is looked through when it is cut, read, narrowed, shown and checked, and parsed once."""
 
 _PARSER = MarkdownIt("commonmark").enable("table")
 _LISTS: dict[str, BlockKind] = {"bullet_list_open": "list", "ordered_list_open": "steps"}
@@ -68,6 +71,7 @@ class Block:
     """Of a list: each item with its marker and all that lies in it."""
 
 
+@lru_cache(REMEMBERED)
 def split_blocks(text: str) -> tuple[Block, ...]:
     """In the order of the text. Headings, link definitions, images and tags alone are in no block."""
     tokens: list[Token] = []

@@ -54,7 +54,7 @@ class DocumentChunk(BaseModel):
     token_count: int
     char_count: int
     embedded_at: datetime | None = Field(description="Null while it waits for its vector.")
-    embedding_model: str | None
+    embedding_model: str | None = Field(description="Null also for a chunk of which it was not yet noted.")
 
     @classmethod
     def from_chunk(cls, chunk: Chunk, book_id: str) -> Self:

@@ -76,6 +76,7 @@ class GapBody(BaseModel):
     unhelpful: int = Field(ge=0, description="How many of the answers got a thumb down.")
     last_asked: datetime
     variants: list[str] = Field(description="Other wordings.")
+    own_words: list[str] = Field(description="What readers wrote, where the question was made whole from its thread.")
     comments: list[str] = Field(description="What readers said of the answers.")
     section: GapSection | None = Field(description="The section that should have said it; null where none came close.")
 

@@ -230,7 +230,7 @@ def _examine_disk(settings: Settings) -> Finding:
 
 async def _examine_embedder(askbook: Askbook) -> Finding:
     if askbook.embedder is None:
-        _, notices = await build_embedder(askbook.settings)
+        _, notices = build_embedder(askbook.settings)
         hint = "Set ASKBOOK_EMBEDDER=local for search by meaning."
         return Finding(part="embedder", state="warning", message="; ".join(notices), hint=hint)
     started = time.perf_counter()

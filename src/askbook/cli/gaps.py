@@ -49,7 +49,7 @@ async def _load(book: str | None, days: int) -> list[Gap]:
         if book is not None:
             await store.ledger.load_book(book)
         asked = await store.questions.load_open(book_id=book, since=datetime.now(UTC) - timedelta(days=days))
-        embedder, notices = await build_embedder(settings) if asked else (None, ())
+        embedder, notices = build_embedder(settings) if asked else (None, ())
         for notice in notices:
             err.print(notice)
         try:
@@ -64,6 +64,8 @@ def _print_gap(number: int, gap: Gap) -> None:
     out.print(Text(clean(f"   {_count(gap)}"), style="dim"))
     for variant in gap.variants:
         out.print(Text(clean(f"   also: {variant}")))
+    for words in gap.own_words:
+        out.print(Text(clean(f"   in a thread: {words}")))
     for comment in gap.comments:
         out.print(Text(clean(f"   said of the answer: {comment}")))
     out.print(Text(clean(f"   nearest: {_place(gap)}")))
@@ -93,8 +95,9 @@ def _to_markdown(found: Sequence[Gap], days: int) -> Iterator[str]:
         yield f"{_plain(_count(gap))}. Nearest section: {_plain(_place(gap))}."
         yield ""
         yield from (f"- {_plain(variant)}" for variant in gap.variants)
+        yield from (f"- in a thread: {_plain(words)}" for words in gap.own_words)
         yield from (f"- said of the answer: {_plain(comment)}" for comment in gap.comments)
-        if gap.variants or gap.comments:
+        if gap.variants or gap.own_words or gap.comments:
             yield ""
 
 

@@ -210,6 +210,7 @@ def _to_open(row: RowMapping) -> OpenQuestion:
     return OpenQuestion(
         book_id=row["book_id"],
         text=row["searched"] or row["question"],
+        own_words=row["question"],
         asked_at=row["asked_at"],
         refused=row["refusal"],
         unhelpful=row["helpful"] is False,

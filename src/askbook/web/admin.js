@@ -249,6 +249,7 @@ function showGaps({ gaps, total }) {
       {},
       make("h2", {}, gap.question),
       make("p", { class: "note" }, `Asked ${how.filter(Boolean).join(" · ")}`),
+      gap.own_words.length > 0 && make("p", { class: "note" }, `In a thread: ${gap.own_words.map((one) => `“${one}”`).join(", ")}`),
       gap.section && make("p", { class: "near" }, "Nearest: ", nearest(gap.section)),
       gap.comments.map((one) => make("blockquote", {}, one)),
       gap.variants.length > 0 && make("details", {}, make("summary", {}, count(gap.variants.length, "other wording")), make("ul", {}, gap.variants.map((one) => make("li", {}, one)))),

@@ -17,8 +17,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
   const headers = { "X-Reader": readToken(), ...(key && { "X-API-Key": key }) };
   const named = book ? { book_id: book } : {};
   // A book without a base_url is read on askbook's own pages, which a site's visitors may not open.
-  const isOwnPage = ({ origin, pathname }) => origin === new URL(home).origin && pathname.startsWith("/read/");
-  const linkTo = ({ url }) => (!url || isOwnPage(new URL(url)) ? null : url);
+  const linkTo = ({ url }) => (!url || new URL(url).href.startsWith(`${home}/read/`) ? null : url);
   let session = remember(sessionStorage, SESSION);
   let turns = 0;
   let selected = "";

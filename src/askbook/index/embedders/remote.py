@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -32,32 +32,23 @@ class RemoteEmbedder:
     def __init__(
         self,
         api_key: str,
-        model: str,
-        base_url: str,
-        patience: Patience,
-        breaker: Breaker | None = None,
-        query_seconds: float | None = None,
-    ) -> None:
-        """`query_seconds`: how long somebody who asks is kept waiting; None: as long as anybody."""
-        self._model = model
-        self._dimension = self.dimensions.get(model, 0)
-        self._query_seconds = query_seconds
-        self._endpoint = Endpoint(
-            self.service, base_url, api_key, self.key_setting, patience, EmbedderUnavailable, breaker, self.code
-        )
-
-    @classmethod
-    async def open(
-        cls,
-        api_key: str,
         model: str | None = None,
         base_url: str | None = None,
         patience: Patience | None = None,
         breaker: Breaker | None = None,
         query_seconds: float | None = None,
-    ) -> Self:
-        name, url = model or next(iter(cls.dimensions)), base_url or cls.base_url
-        return await cls(api_key, name, url, patience or Patience(), breaker, query_seconds)._learn_dimension()
+        when_measured: Callable[[int], Awaitable[None]] | None = None,
+    ) -> None:
+        """`query_seconds`: how long somebody who asks is kept waiting; None: as long as anybody. `when_measured` is told the
+        dimension of a model that is not known here, before its first vectors are handed out."""
+        self._model = model or next(iter(self.dimensions))
+        self._dimension = self.dimensions.get(self._model, 0)
+        self._query_seconds = query_seconds
+        self._when_measured = when_measured
+        url, patience = base_url or self.base_url, patience or Patience()
+        self._endpoint = Endpoint(
+            self.service, url, api_key, self.key_setting, patience, EmbedderUnavailable, breaker, self.code
+        )
 
     @abstractmethod
     def _write(self, texts: list[str], about: Purpose) -> dict[str, Any]:
@@ -73,6 +64,7 @@ class RemoteEmbedder:
 
     @property
     def dimension(self) -> int:
+        """0 until the first vectors of a model that is not known here."""
         return self._dimension
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
@@ -85,23 +77,18 @@ class RemoteEmbedder:
     async def close(self) -> None:
         await self._endpoint.close()
 
-    async def _learn_dimension(self) -> Self:
-        """Of a model it does not know, the dimension is asked by embedding a word."""
-        if not self._dimension:
-            try:
-                self._dimension = len((await self._embed(["dimension"], "passage"))[0])
-            except BaseException:
-                await self.close()
-                raise
-        return self
-
     async def _embed(self, texts: Sequence[str], about: Purpose) -> list[Vector]:
-        return await self._endpoint.post(
+        vectors = await self._endpoint.post(
             self.path,
             self._write([sendable(text) for text in texts], about),
             lambda answer: self._check(self._rows(answer), len(texts)),
             self._query_seconds if about == "query" else None,
         )
+        if not self._dimension:
+            if self._when_measured is not None:
+                await self._when_measured(len(vectors[0]))
+            self._dimension = len(vectors[0])
+        return vectors
 
     def _check(self, rows: Any, count: int) -> list[Vector]:
         if not isinstance(rows, list) or len(rows) != count:

@@ -37,6 +37,10 @@ class Hit:
 
 
 class VectorIndex(Protocol):
+    async def take_dimension(self, dimension: int) -> None:
+        """Of the vectors to come, where it was not known when the index was opened."""
+        ...
+
     async def save_points(self, points: Sequence[Point]) -> None:
         """Insert or overwrite. A point without a dense vector is found by its keywords alone."""
         ...

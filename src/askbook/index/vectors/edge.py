@@ -67,6 +67,9 @@ class EdgeIndex:
 
     # --- writing
 
+    async def take_dimension(self, dimension: int) -> None:
+        await self._run(lambda: self._fit(self._open_shard, dimension))
+
     async def save_points(self, points: Sequence[Point]) -> None:
         check_points(points, self._dimension)
         for batch in split_batches(points):
@@ -205,18 +208,19 @@ class EdgeIndex:
             # Half-written: without it the engine reads the same from its segments.
             (self._path / CONFIG).unlink(missing_ok=True)
         self._shard = _load(self._path)
-        self._fit(self._shard)
+        self._fit(self._shard, self._dimension)
 
-    def _fit(self, shard: edge.EdgeShard) -> None:
+    def _fit(self, shard: edge.EdgeShard, dimension: int) -> None:
         stored = _stored_dimension(self._path) or 0
-        check_dimension(stored, self._dimension)
+        check_dimension(stored, dimension)
         missing = INDEXED.keys() - shard.info().payload_schema.keys()
         for name in missing:
             shard.update(Update.create_field_index(name, _index_params(INDEXED[name])))
-        if self._dimension and not stored:
-            shard.update(Update.create_dense_vector(DENSE, self._dimension, edge.Distance.Cosine))
-        if missing or stored != self._dimension:
+        if dimension and not stored:
+            shard.update(Update.create_dense_vector(DENSE, dimension, edge.Distance.Cosine))
+        if missing or stored != dimension:
             shard.flush()
+        self._dimension = dimension
 
     def _close(self) -> None:
         shard, self._shard = self._shard, None

@@ -108,6 +108,14 @@ class ServerIndex:
 
     # --- writing
 
+    async def take_dimension(self, dimension: int) -> None:
+        before, self._dimension = self._dimension, dimension
+        try:
+            await self._prepare()
+        except BaseException:
+            self._dimension = before
+            raise
+
     async def save_points(self, points: Sequence[Point]) -> None:
         check_points(points, self._dimension)
         for batch in split_batches(points):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 from functools import cache
-from html import escape
+from html import escape, unescape
 from importlib.resources import files
 from itertools import groupby
 from string import Template
 from urllib.parse import quote, unquote, urlsplit
 
 from askbook.api.lesson_text import Rendered, Span, rebuild_text, render_lesson
+from askbook.book.pictures import is_local
 from askbook.domain import Chunk, Outline, OutlineLesson
 from askbook.errors import NotFound
 
@@ -22,6 +23,15 @@ def read_url(public_id: str, lesson: OutlineLesson) -> str:
     """Where askbook shows a lesson. One that is published elsewhere is found by its file."""
     home = f"/read/{public_id}/"
     return lesson.url if lesson.url.startswith(home) else home + quote(lesson.source_file)
+
+
+def picture_url(public_id: str, chunks: Iterable[Chunk], src: str) -> str | None:
+    """Where askbook shows a picture of the book's folder; None for one that is elsewhere."""
+    if not is_local(src):
+        return None
+    named = (one.id for one in chunks if unquote(src) in unquote(unescape(one.text)))
+    chunk_id = next(named, None)
+    return f"/picture/{public_id}/{chunk_id}?src={quote(unquote(src), safe='')}" if chunk_id else None
 
 
 def find_lesson(outline: Outline, public_id: str, path: str) -> OutlineLesson:
@@ -38,7 +48,8 @@ def render_page(
     outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Span | None
 ) -> str:
     mdx = lesson.source_file.endswith(".mdx")
-    rendered = render_lesson(rebuild_text(chunks), mdx, _Links(outline, public_id, lesson).resolve, cited)
+    links = _Links(outline, public_id, lesson).resolve
+    rendered = render_lesson(rebuild_text(chunks), mdx, links, cited, lambda src: picture_url(public_id, chunks, src))
     has_title = rendered.headings and rendered.headings[0].level == 1
     at = outline.lessons.index(lesson)
     before = outline.lessons[at - 1] if at else None

@@ -3,14 +3,17 @@
 
 import { make } from "./dom.js";
 import { codeBlock, copyButton, renderMarkdown, safeAddress } from "./markdown.js";
+import { showMath } from "./math.js";
+import { picture, renderPictures } from "./pictures.js";
 
-export { renderMarkdown, copyButton, codeBlock, safeAddress };
+export { renderMarkdown, copyButton, codeBlock, picture, safeAddress, showMath };
 export { askStream, call, Problem } from "./stream.js";
 export { make, icon, renderWrong } from "./dom.js";
 
 /**
  * `reply`: a ChatResponse. `onSource(source, number, chip)`: a chip was chosen; without it chips are links.
  * `linkTo(source)`: the address of a passage, for links; by default its own. `mayLink(url)`: which links of the text live.
+ * `headers`: what a picture is asked for with, where that takes any.
  */
 export function renderReply(reply, options = {}) {
   const settings = { linkTo: (source) => source.url, mayLink: isOwn, ...options };
@@ -18,14 +21,14 @@ export function renderReply(reply, options = {}) {
   whole.append(reply.refusal ? renderRefusal(reply, settings) : renderAnswer(reply.response, reply.sources, settings));
   for (const notice of reply.notices || []) whole.append(make("p", { class: "notice", role: "note" }, notice));
   whole.append(...renderRemoved(reply.removed));
-  if (!reply.refusal) whole.append(...renderSources(reply.sources, settings), renderConfidence(reply));
+  if (!reply.refusal) whole.append(...renderPictures(reply.sources, settings.headers), ...renderSources(reply.sources, settings), renderConfidence(reply));
   return whole;
 }
 
 /** The text alone, as it streams in: a mark whose source is not known yet is a chip that does nothing. */
 export function renderAnswer(text, sources, options = {}) {
   const cite = (number) => (!sources ? make("span", { class: "chip" }, String(number)) : chip(sources[number - 1], number, options));
-  return make("div", { class: "answer" }, renderMarkdown(text, { mayLink: isOwn, ...options, cite }));
+  return showMath(make("div", { class: "answer" }, renderMarkdown(text, { mayLink: isOwn, ...options, cite })));
 }
 
 /** What the model wrote and the book does not support, for those who ask. */

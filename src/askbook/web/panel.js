@@ -1,6 +1,6 @@
 // The source beside the answer: its passage with the cited words marked, and the way to it in the book.
 
-import { icon, make, renderMarkdown, safeAddress, titleOf } from "./answer.js";
+import { icon, make, picture, renderMarkdown, safeAddress, showMath, titleOf } from "./answer.js";
 
 // Stand in the text where the quote begins and ends until it is drawn.
 const BEGIN = "\ue000";
@@ -40,7 +40,7 @@ export class Panel {
   async load(source) {
     if (!source.chunk_id) return null;
     try {
-      const { chunks } = await this.api(`/context/${source.chunk_id}?reach=0${this.ofBook(source)}`);
+      const { chunks } = await this.api(`/context/${source.chunk_id}?reach=0&book_id=${this.bookOf(source)}`);
       const { text, metadata } = chunks[0];
       return { text, path: metadata.heading_path, span: findSpan(text, source.quote, metadata) };
     } catch {
@@ -48,9 +48,13 @@ export class Panel {
     }
   }
 
-  ofBook(source) {
-    const book = new URL(this.readUrl(source), location.origin).pathname.split("/")[2];
-    return `&book_id=${book}`;
+  bookOf(source) {
+    return new URL(this.readUrl(source), location.origin).pathname.split("/")[2];
+  }
+
+  picture(source, src, alt) {
+    const named = encodeURIComponent(src.replace(/[\ue000\ue001]/g, ""));
+    return source.chunk_id && picture(`/picture/${this.bookOf(source)}/${source.chunk_id}?src=${named}`, alt.replace(/[\ue000\ue001]/g, ""));
   }
 
   frame(source, number) {
@@ -72,7 +76,7 @@ export class Panel {
     this.body.replaceChildren(
       make("p", { class: "path" }, path.slice(0, -1).join(" › ")),
       make("h3", {}, path.at(-1)),
-      make("div", { class: "answer passage", tabindex: "0", role: "region", "aria-label": "The passage" }, renderPassage(text, quotesOf(source), path.at(-1))),
+      make("div", { class: "answer passage", tabindex: "0", role: "region", "aria-label": "The passage" }, renderPassage(text, quotesOf(source), path.at(-1), (src, alt) => this.picture(source, src, alt))),
     );
     this.body.querySelector("mark")?.scrollIntoView({ block: "nearest" });
   }
@@ -82,13 +86,13 @@ function quotesOf(source) {
   return source.places?.map((one) => one.quote) || [source.quote].filter(Boolean);
 }
 
-function renderPassage(text, quotes, title) {
-  const passage = renderMarkdown(quotes.reduce(markQuote, text));
+function renderPassage(text, quotes, title, picture) {
+  const passage = renderMarkdown(quotes.reduce(markQuote, text), { picture });
   markBetween(passage);
   // Its own heading stands above it already.
   const first = passage.firstElementChild;
   if (/^H\d$/.test(first?.tagName) && first.textContent === title) first.remove();
-  return passage;
+  return showMath(passage);
 }
 
 function markQuote(text, quote) {

@@ -2,6 +2,8 @@
 
 import { copyButton } from "./markdown.js";
 import { highlight } from "./highlight.js";
+import { showMath } from "./math.js";
+import { settle } from "./pictures.js";
 import { call } from "./stream.js";
 import { icon, make, renderWrong } from "./dom.js";
 import { renderKeyForm } from "./keyform.js";
@@ -14,6 +16,8 @@ if (find('[data-state="locked"]'))
   find("main > p").after(renderKeyForm(() => location.reload()));
 if (book) {
   dressListings();
+  showMath(find(".lesson"));
+  document.querySelectorAll(".lesson img").forEach(settle);
   wireTop();
   wireSearch();
   wireSelection();

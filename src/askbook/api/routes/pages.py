@@ -1,4 +1,4 @@
-"""The pages for people: `/` (chat), `/read/…` (the lessons), `/admin`, `/docs`, `/widget.js`, and `/assets`, their parts.
+"""The pages for people: `/` (chat), `/read/…` (the lessons), `/picture/…` (theirs), `/admin`, `/docs`, `/widget.js`, and `/assets`, their parts.
 
 Nothing of it comes from elsewhere. `/` is a shell without data; what it shows it asks of the API with the reader's key.
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import html
 import re
 from functools import cache
 from importlib.resources import files
+from pathlib import Path as Folder
 from typing import Annotated
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -21,6 +24,7 @@ from askbook.api.lesson_page import find_lesson, read_url, render_notice, render
 from askbook.api.lesson_text import CITED_ID, Span
 from askbook.api.requests import BOOK_ID, UUID
 from askbook.api.running import Reader, Running, Up
+from askbook.book.pictures import read_picture
 from askbook.domain import Chunk, Outline, OutlineLesson, to_public_id
 from askbook.errors import NotAllowed, NotFound
 
@@ -32,8 +36,13 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 COOKIE = "askbook_reader"
-"""A browser that follows a link sends no key: this cookie holds it for `/read`, and for nothing else."""
+"""A browser that follows a link sends no key: this cookie holds it for `/read` and `/picture`, and for nothing else."""
 PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+PICTURE_HEADERS = {
+    # Opened by itself, an SVG could run a script; in an <img> it never does.
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'",
+    "Cache-Control": "private, max-age=300",
+}
 PRIVATE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
 
 
@@ -83,7 +92,8 @@ async def keep_key(request: Request, caller: Reader) -> Response:
         key = request.headers.get("x-api-key") or request.headers["authorization"].partition(" ")[2]
         # What a proxy says of its own side can only make it stricter.
         secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
-        response.set_cookie(COOKIE, key, path="/read", httponly=True, samesite="strict", secure=secure)
+        for path in ("/read", "/picture"):
+            response.set_cookie(COOKIE, key, path=path, httponly=True, samesite="strict", secure=secure)
     return response
 
 
@@ -147,6 +157,25 @@ async def read(
     # A long lesson takes a while to write; nobody else shall wait for it.
     page = await asyncio.to_thread(render_page, outline, book_id, lesson, chunks, cited)
     return HTMLResponse(page, headers=PRIVATE_HEADERS)
+
+
+@router.get("/picture/{book_id}/{chunk_id}")
+async def show_picture(
+    book_id: BookPath,
+    chunk_id: Annotated[str, Path(pattern=UUID)],
+    src: Annotated[str, Query(min_length=1, max_length=1000)],
+    running: Up,
+    reader: PageReader,
+) -> Response:
+    """A picture of the book's folder, as the chunk names it; what its text does not name cannot be had."""
+    if isinstance(reader, NotAllowed):
+        raise reader
+    book = await running.find_book(reader, book_id)
+    [chunk] = await running.askbook.ledger.load_neighbours(book.book_id, chunk_id.lower(), 0)
+    if unquote(src) not in unquote(html.unescape(chunk.text)):
+        raise NotFound("there is no such picture in this chunk")
+    body, kind = await asyncio.to_thread(read_picture, Folder(book.folder), chunk.source_file, src)
+    return Response(body, media_type=kind, headers=PICTURE_HEADERS)
 
 
 async def _load_outline(running: Running, caller: Caller, book_id: str) -> Outline:

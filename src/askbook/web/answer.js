@@ -49,10 +49,41 @@ export function titleOf(source) {
 function chip(source, number, options) {
   if (!source) return null;
   const label = `Source ${number}: ${titleOf(source)}`;
-  if (!options.onSource) return make("a", { class: "chip", href: safeAddress(options.linkTo(source)), title: label, "aria-label": label }, String(number));
-  const button = make("button", { type: "button", class: "chip", title: label, "aria-label": label }, String(number));
+  if (!options.onSource) return withTip(make("a", { class: "chip", href: safeAddress(options.linkTo(source)), "aria-label": label }, String(number)), source);
+  const button = make("button", { type: "button", class: "chip", "aria-label": label }, String(number));
   button.addEventListener("click", () => options.onSource(source, number, button));
-  return button;
+  return withTip(button, source);
+}
+
+const LEAVING_MS = 150;
+let tips = 0;
+
+/** What the source says, while one points at its mark, holds it or comes to it by the keyboard; Escape takes it away. */
+function withTip(mark, source) {
+  let tip = null;
+  let leaving = 0;
+  const hide = () => {
+    tip?.remove();
+    tip = null;
+    mark.removeAttribute("aria-describedby");
+  };
+  const leave = () => (leaving = setTimeout(hide, LEAVING_MS));
+  const show = (event) => {
+    clearTimeout(leaving);
+    const byHand = event.type === "focus" && !mark.matches(":focus-visible");
+    if (tip || byHand || mark.getAttribute("aria-expanded") === "true") return;
+    const says = showMath(renderMarkdown(source.quote || source.chunk_text));
+    tip = make("div", { class: "tip", role: "tooltip", id: `tip-${(tips += 1)}`, onpointerenter: () => clearTimeout(leaving), onpointerleave: leave }, make("strong", {}, titleOf(source)), says);
+    mark.after(tip);
+    mark.setAttribute("aria-describedby", tip.id);
+  };
+  for (const [event, what] of Object.entries({ pointerenter: show, focus: show, pointerleave: leave, blur: hide, click: hide })) mark.addEventListener(event, what);
+  mark.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !tip) return;
+    event.stopPropagation();
+    hide();
+  });
+  return mark;
 }
 
 function renderSources(sources, options) {

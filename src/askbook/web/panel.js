@@ -1,6 +1,7 @@
 // The source beside the answer: its passage with the cited words marked, and the way to it in the book.
 
 import { icon, make, picture, renderMarkdown, safeAddress, showMath, titleOf } from "./answer.js";
+import { toPart } from "./spans.js";
 
 // Stand in the text where the quote begins and ends until it is drawn.
 const BEGIN = "\ue000";
@@ -42,7 +43,7 @@ export class Panel {
     try {
       const { chunks } = await this.api(`/context/${source.chunk_id}?reach=0&book_id=${this.bookOf(source)}`);
       const { text, metadata } = chunks[0];
-      return { text, path: metadata.heading_path, span: findSpan(text, source.quote, metadata) };
+      return { text, path: metadata.heading_path, span: source.places ? "" : toPart(text, source.quote) };
     } catch {
       return null;
     }
@@ -72,7 +73,7 @@ export class Panel {
 
   /** Twice: with what the answer carried, and when the whole passage is there. Whatever has the focus keeps it. */
   draw(source, { text, path, span }) {
-    this.link.href = this.readUrl(source, span);
+    this.link.href = this.readUrl(source, span || undefined);
     this.body.replaceChildren(
       make("p", { class: "path" }, path.slice(0, -1).join(" › ")),
       make("h3", {}, path.at(-1)),
@@ -125,12 +126,4 @@ function markBetween(root) {
     });
     node.replaceWith(...parts);
   }
-}
-
-/** For the reader's address: offsets in the file, in characters, where the passage is one unbroken stretch of it. */
-function findSpan(text, quote, place) {
-  const at = quote ? text.indexOf(quote) : -1;
-  if (at < 0 || place.end - place.start !== [...text].length) return "";
-  const from = place.start + [...text.slice(0, at)].length;
-  return `&from=${from}&to=${from + [...quote].length}`;
 }

@@ -1,7 +1,6 @@
 // The widget's panel: a conversation with one book, in a shadow root of its own, on a page that is somebody else's.
 
 import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, renderWrong, safeAddress, showMath, titleOf } from "./answer.js";
-import { suggestQuestions } from "./suggestions.js";
 
 const READER = "askbook-reader";
 const SESSION = "askbook-session";
@@ -101,7 +100,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
     log.replaceChildren(hello);
     const contents = await call(`${home}/contents?${new URLSearchParams(named)}`, { headers }).catch(() => null);
     if (!contents || !hello.isConnected) return;
-    const questions = suggestQuestions(contents, 3).map((text) => make("li", {}, make("button", { type: "button", onclick: () => ask(text) }, text)));
+    const questions = contents.suggestions.slice(0, 3).map((text) => make("li", {}, make("button", { type: "button", onclick: () => ask(text) }, text)));
     if (questions.length) hello.append(make("ul", { "aria-label": "Questions to begin with" }, questions));
   }
 

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from askbook.answer.quotes import find_runs, place_quote
 from askbook.api.callers import Caller, find_books, get_caller
 from askbook.api.lesson_page import find_lesson, read_url, render_notice, render_page
 from askbook.api.lesson_text import CITED_ID, Span
@@ -143,8 +144,9 @@ async def read(
     chunk: ChunkId = None,
     start: Annotated[Offset, Query(alias="from")] = None,
     end: Annotated[Offset, Query(alias="to")] = None,
+    part: Annotated[str | None, Query(pattern=r"^\d{1,7}-\d{1,7}$")] = None,
 ) -> Response:
-    """A lesson. `from` and `to`, offsets in its file, or else `chunk` say which words to mark."""
+    """A lesson. What it marks: `from` and `to`, offsets in its file; or a `part` of the `chunk`'s text; or the chunk."""
     if isinstance(reader, NotAllowed):
         return _ask_for_key(reader)
     try:
@@ -153,7 +155,7 @@ async def read(
         chunks = await running.askbook.ledger.load_lesson(outline.book_id, lesson.parent_doc_id)
     except NotFound as error:
         return _tell_missing(error)
-    cited = _find_cited(chunks, chunk, start, end)
+    cited = (start, end) if start is not None and end is not None and start < end else _find_cited(chunks, chunk, part)
     # A long lesson takes a while to write; nobody else shall wait for it.
     page = await asyncio.to_thread(render_page, outline, book_id, lesson, chunks, cited)
     return HTMLResponse(page, headers=PRIVATE_HEADERS)
@@ -199,10 +201,15 @@ def _find_lesson_of(outline: Outline, chunks: list[Chunk]) -> OutlineLesson:
     return next((one for one in outline.lessons if one.source_file == file), outline.lessons[0])
 
 
-def _find_cited(chunks: list[Chunk], chunk_id: str | None, start: int | None, end: int | None) -> Span | None:
-    if start is not None and end is not None and start < end:
-        return start, end
-    return next(((one.start, one.end) for one in chunks if chunk_id and one.id == chunk_id.lower()), None)
+def _find_cited(chunks: list[Chunk], chunk_id: str | None, part: str | None) -> Span | None:
+    chunk = next((one for one in chunks if chunk_id and one.id == chunk_id.lower()), None)
+    if chunk is None:
+        return None
+    first, last = map(int, part.split("-")) if part else (0, len(chunk.text))
+    # A chunk may hold a line twice that its file has once: what the file has in one run is marked.
+    runs = find_runs(chunk, first, last) if part else []
+    longest = max(runs, key=lambda run: run[1] - run[0], default=None)
+    return (longest and place_quote(chunk, *longest)) or (chunk.start, chunk.end)
 
 
 def _ask_for_key(error: NotAllowed) -> Response:

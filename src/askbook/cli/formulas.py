@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from askbook.answer.check.marks import CODE
@@ -122,7 +123,7 @@ class _Reading:
             return f"{degree}√{_bracket(argument)}"
         if name in _ACCENTS:
             inner = self._argument()
-            return inner + _ACCENTS[name] if len(inner) == 1 else inner
+            return unicodedata.normalize("NFC", inner + _ACCENTS[name]) if len(inner) == 1 else inner
         if name in _SILENT or not name[0].isalpha():
             return "" if name in _SILENT or name == "!" else "‖" if name == "|" else name
         # A name that is not known here can be read without its backslash.

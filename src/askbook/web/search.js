@@ -98,12 +98,13 @@ function renderFound(book, sections, text) {
   const lines = sections.map((one, at) => {
     const path = one.heading_path;
     const { part, words } = findPart(one.text, wanted);
+    const title = headingAbove(one.text, part) || path.at(-1);
     const place = `/read/${encodeURIComponent(book)}?chunk=${one.chunk_id}${toPart(one.text, part)}`;
     return make(
       "a",
       { href: place, id: `found-${at}`, role: "option", tabindex: "-1", "aria-selected": "false" },
-      make("strong", {}, path.at(-1)),
-      make("span", { class: "where" }, path.slice(1, -1).slice(-2).join(" › ")),
+      make("strong", {}, title),
+      make("span", { class: "where" }, path.slice(1, one.section_title ? -1 : undefined).slice(-2).join(" › ")),
       make("span", { class: "snippet" }, markWords(cutAround(words, wanted), wanted)),
     );
   });
@@ -126,6 +127,12 @@ function findPart(text, wanted) {
   const drawn = renderMarkdown(part ?? text);
   for (const block of drawn.querySelectorAll("p, li, td, th, pre, .math.display")) block.append(" ");
   return { part, words: drawn.textContent.replace(/\s+/g, " ").trim() };
+}
+
+/** A passage may hold several short sections. */
+function headingAbove(text, part) {
+  const above = part ? [...text.slice(0, text.indexOf(part)).matchAll(/^#{2,6}\s+(.+?)\s*#*$/gm)].at(-1) : null;
+  return above && renderMarkdown(above[0]).textContent;
 }
 
 function cutAround(words, wanted) {

@@ -120,7 +120,7 @@ async def test_a_mark_shows_its_quote(site: Service, browser: Browser, size: tup
     async with open_page(browser, site.url, size=size) as watched:
         page = watched.page
         await open_chat(page, site.url)
-        answer = await ask(page, "What is a URDF file?")
+        answer = await ask(page, "What is a topic?")
         chip = answer.get_by_role("button", name=re.compile("^Source 1: ")).first
         tip = answer.get_by_role("tooltip")
         await expect(tip).to_have_count(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from askbook.store.ledger import Ledger
 KEPT, LESSONS, OF_A_LESSON = 6, 12, 3
 """Asked are at most three questions of each of twelve lessons."""
 TOP_K = 10
+LOOKS_MOST, LOOK_SECONDS = 100, 0.2
+"""Readers come first; where they never leave a gap, a question of this kind takes its turn."""
 LONGEST = 80
 _OPENS_SENTENCE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ`*"
 
@@ -76,6 +79,7 @@ class Suggester:
         """As a reader's question is answered, without a model; None where the book would not answer, or nobody could read."""
         if check_question(question) is not None or asks_structure(question):
             return None
+        await self._let_others_ask()
         calibration = (await self.calibrations.choose(book_id)).calibration
         text = resolve_question(question, ()).text
         outcome = await self.searcher.search(text, Filters(book_id), limit=TOP_K, relevance=calibration.relevance)
@@ -84,6 +88,12 @@ class Suggester:
         if found.hurried or not confidence.should_answer or not choose_excerpts(found.reads):
             return None
         return _Asked(question, lesson, confidence.confidence_level, confidence.chance or confidence.average_similarity)
+
+    async def _let_others_ask(self) -> None:
+        for _ in range(LOOKS_MOST):
+            if self.reader is None or not self.reader.askers:
+                return
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 def make_questions(lesson: OutlineLesson, chunks: Sequence[Chunk]) -> Iterator[str]:

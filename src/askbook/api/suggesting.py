@@ -11,7 +11,7 @@ from askbook.wiring import Askbook
 
 logger = logging.getLogger("askbook.suggestions")
 
-EVERY_SECONDS = 3.0
+EVERY_SECONDS, AFTER_FAILURE = 3.0, 60.0
 
 
 async def keep_suggestions(askbook: Askbook) -> None:
@@ -19,10 +19,14 @@ async def keep_suggestions(askbook: Askbook) -> None:
     while True:
         await asyncio.sleep(EVERY_SECONDS)
         try:
-            if askbook.reader is None or not askbook.reader.askers:
-                await _suggest_next(askbook, suggester)
+            await _suggest_next(askbook, suggester)
         except AskbookError as error:
             logger.warning("no questions were made: %s", error.message)
+            await asyncio.sleep(AFTER_FAILURE)
+        except Exception:
+            # A page without suggestions is a page all the same.
+            logger.exception("making questions failed unexpectedly")
+            await asyncio.sleep(AFTER_FAILURE)
 
 
 async def _suggest_next(askbook: Askbook, suggester: Suggester) -> None:

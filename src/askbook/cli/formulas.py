@@ -51,7 +51,7 @@ def show_formulas(text: str, escaped: bool = False) -> str:
 def _show(prose: str, escaped: bool) -> str:
     def show(found: re.Match[str]) -> str:
         shown = read_aloud(found[found.lastgroup or 0])
-        return re.sub(r"([*_\\])", r"\\\1", shown) if escaped else shown
+        return re.sub(r"([*_\\])", r"\\\1", shown).replace("\n", "  \n") if escaped else shown
 
     return INLINE.sub(show, prose)
 

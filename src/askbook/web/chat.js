@@ -222,7 +222,7 @@ async function ask(text) {
     });
     state.messages += 2;
     finish(turn, reply, reply.session_id);
-    speak(turn.querySelector(".answer").textContent);
+    speak(turn.querySelector(".answer").innerText);
     note(reply.session_id);
     threads.load(state.book.book_id, reply.session_id);
   } catch (problem) {

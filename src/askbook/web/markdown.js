@@ -205,6 +205,8 @@ const SPECIAL = new RegExp(
     String.raw`<(?<auto>https?:\/\/[^\s<>]+)>`,
     String.raw`<br\s*\/?>(?<br>)`,
     String.raw`<img\b(?<tag>[^<>]*)>`,
+    String.raw`<summary\b[^<>]*>(?<summary>[^<>]*)<\/summary>`,
+    String.raw`<\/?(?:details|summary|div|p|center|figure|figcaption|section|span|kbd|sub|sup|abbr|small|u)\b[^<>]*>(?<wrapper>)`,
     String.raw`(?<strong>\*\*\*|\*\*|__)(?=\S)`,
     String.raw`(?<strike>~~)(?=\S)`,
     String.raw`(?<emphasis>[*_])(?=\S)`,
@@ -242,6 +244,8 @@ function readInline(text, found, options, depth) {
   const nested = (words) => inline(words, options, depth + 1);
   if (groups.escaped) return [groups.escaped, end];
   if (groups.entity) return [ENTITIES[groups.entity], end];
+  if (groups.wrapper !== undefined) return ["", end];
+  if (groups.summary !== undefined) return [make("strong", {}, groups.summary.trim()), end];
   if (groups.hard || groups.br !== undefined) return [make("br"), end];
   if (groups.ticks) return readCode(text, found.index, groups.ticks);
   const display = groups.shown || groups.shownToo;

@@ -21,6 +21,7 @@ from askbook.cli.formulas import read_aloud, show_formulas
         (r"$$\begin{aligned} a &= b \\ &= c \end{aligned}$$", "a = b\n= c"),
         (r"$\left(\hat{y} - \mathbf{x}\right)$, $\lVert v \rVert$", "(ŷ - x), ‖ v ‖"),
         (r"$\unknowncommand{x} + \foo$", "unknowncommand x + foo"),
+        (r"See \[#12\] and \(the note\), \(n - 1\)", r"See \[#12\] and \(the note\), n - 1"),
         ("It costs $5 and $10, or $5-$6.", "It costs $5 and $10, or $5-$6."),
         ("`$x_1$` and\n```sh\necho $a$b\n```", "`$x_1$` and\n```sh\necho $a$b\n```"),
         ("```math\nx^2\n```", "x²"),

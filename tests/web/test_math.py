@@ -99,12 +99,17 @@ async def test_katex_is_the_published_file() -> None:
 @pytest.mark.parametrize(
     ("text", "drawn", "left"),
     [
-        ("$x$, $$y$$, \\(z\\), \\[w\\] and the $n$th", 5, ""),
+        ("$x$, $$y$$, \\(z\\), \\[w = 1\\] and the $n$th", 5, ""),
         ("$$\nx = 1\n- y\n= z\n$$", 1, ""),
         ("```math\nx\n```\n\n\\begin{gather*}\ny\n\\end{gather*}", 2, ""),
         ("It costs $5 and $10, US$5 or $5-$6; `$x$` is code.", 0, "$5 and $10"),
         ("```\n$x$\n```", 0, "$x$"),
         ("$a[1]$ is an entry [1]", 1, "[1]"),
+        (
+            "See \\[#12\\] and \\(the note\\), where \\(n - 1\\) and \\(x\\) are.\n\n\\[#13\\]",
+            2,
+            "See [#12] and (the note)",
+        ),
         ("$\\notacommand{$ stays, $x$ is drawn", 1, "\\notacommand{"),
     ],
 )

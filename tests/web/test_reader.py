@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -207,3 +208,34 @@ async def test_a_reader_asks_about_what_is_selected(site: Service, browser: Brow
         await expect(page.get_by_text("About this text")).to_be_hidden()
         await open_chat(page, site.url)
         await expect(page.get_by_text("About this text")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("It costs $5 and $10.", "<p>It costs $5 and $10.</p>"),
+        ("The $n$th of \\(x\\)", '<p>The <span class="math">n</span>th of <span class="math">x</span></p>'),
+        ("See \\[#12\\], \\(a note\\).", "<p>See [#12], (a note).</p>"),
+        ("$$\na = b\n- c\n$$\n", '<div class="math display">a = b\n- c</div>'),
+        ("`$x$`", "<p><code>$x$</code></p>"),
+        ("$x < y & z$", '<p><span class="math">x &lt; y &amp; z</span></p>'),
+        ("- [x] done", "<ul>\n<li>☑ done</li>\n</ul>"),
+        ("A[^1]\n\n[^1]: so it is", "<p>A<sup>1</sup></p>\n<p><sup>1</sup> so it is</p>"),
+        (
+            "> [!TIP]\n> Do *so*.",
+            '<blockquote class="admonition" data-kind="tip">\n<p><strong>Tip</strong><br />\nDo <em>so</em>.</p>\n</blockquote>',
+        ),
+        ('<img src="javascript:x" alt="A">', '<p><span class="picture">A</span></p>'),
+        ("![A](//evil.example/x.png)", '<p><span class="picture">A</span></p>'),
+        ("[![A](b.png)](c.md)", '<p><span class="picture">A</span></p>'),
+    ],
+)
+async def test_a_lesson_is_written_as_it_reads(text: str, drawn: str) -> None:
+    assert render_lesson(text, False, lambda _: None).html.strip() == drawn
+
+
+async def test_hostile_formulas_take_their_time_and_no_more() -> None:
+    for text in ("\\(" * 50_000, "$x " * 50_000, "\\[\n" * 10_000, "\\begin{align}\n" * 5_000, "![a](b.png) " * 10_000):
+        began = time.perf_counter()
+        render_lesson(text, False, lambda _: None)
+        assert time.perf_counter() - began < 5

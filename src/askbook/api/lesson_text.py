@@ -216,6 +216,7 @@ class _Renderer(RendererHTML):
     def __init__(self, cited_lines: range, place: Resolve) -> None:
         super().__init__()
         self._place = place
+        self._linked = False
         self._cited_lines = cited_lines
         self._marking = False
 
@@ -269,15 +270,22 @@ class _Renderer(RendererHTML):
 
     def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         words = self.renderInlineAsText(tokens[idx].children, options, env)
-        linked = sum(one.nesting for one in tokens[:idx] if one.type.startswith("link_")) > 0
-        return self._picture(words, str(tokens[idx].attrGet("src") or ""), linked)
+        return self._picture(words, str(tokens[idx].attrGet("src") or ""))
 
-    def _picture(self, words: str, src: str, linked: bool) -> str:
+    def link_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        self._linked = True
+        return self.renderToken(tokens, idx, options, env)
+
+    def link_close(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        self._linked = False
+        return self.renderToken(tokens, idx, options, env)
+
+    def _picture(self, words: str, src: str) -> str:
         """Of the book's own folder, or else its words; those of one that is elsewhere lead there."""
         marked, plain = self._mark(words), html.escape(words.replace(BEGIN, "").replace(END, ""))
         if address := self._place(src):
             return f'<img class="shown" src="{html.escape(address)}" alt="{plain}" loading="lazy">'
-        if src.lower().startswith(("http://", "https://")) and not linked:
+        if src.lower().startswith(("http://", "https://")) and not self._linked:
             leave = 'rel="noopener noreferrer nofollow"'
             return f'<a class="picture" href="{html.escape(src)}" {leave}>{marked or html.escape(src)}</a>'
         return f'<span class="picture">{marked}</span>'
@@ -295,7 +303,7 @@ class _Renderer(RendererHTML):
         """The words between them, and the pictures."""
         parts = _PICTURE.split(content)
         words = (self._mark(_TAG.sub("", part)) for part in parts[::2])
-        pictures = (self._picture(*read_attributes(tag), linked=True) for tag in parts[1::2])
+        pictures = (self._picture(*read_attributes(tag)) for tag in parts[1::2])
         return "".join(one for pair in zip_longest(words, pictures, fillvalue="") for one in pair)
 
     def renderToken(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:

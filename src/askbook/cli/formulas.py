@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from askbook.answer.check.marks import CODE
-from askbook.formulas import INLINE
+from askbook.formulas import INLINE, find_tex
 
 _CODE = re.compile(CODE, re.DOTALL | re.MULTILINE)
 _FENCED = re.compile(r"```\{?math\}?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
@@ -50,7 +50,10 @@ def show_formulas(text: str, escaped: bool = False) -> str:
 
 def _show(prose: str, escaped: bool) -> str:
     def show(found: re.Match[str]) -> str:
-        shown = read_aloud(found[found.lastgroup or 0])
+        tex = find_tex(found)
+        if tex is None:
+            return found[0]
+        shown = read_aloud(tex)
         return re.sub(r"([*_\\])", r"\\\1", shown).replace("\n", "  \n") if escaped else shown
 
     return INLINE.sub(show, prose)

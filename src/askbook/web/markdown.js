@@ -76,7 +76,7 @@ function readFormula(lines, at) {
   while (!inner.at(-1).includes(closing)) if (inner.push(lines[(at += 1)]) > LINES_MOST || at >= lines.length) return null;
   const tex = inner.join("\n");
   const end = tex.indexOf(closing);
-  if (!AFTER_FORMULA.test(tex.slice(end + closing.length))) return null;
+  if (!AFTER_FORMULA.test(tex.slice(end + closing.length)) || (opening === "\\[" && !/[\\^_={}<>+]/.test(tex.slice(0, end)))) return null;
   return [formula(tex.slice(0, environment ? end + closing.length : end), true, "div"), at + 1];
 }
 
@@ -196,8 +196,8 @@ function readParagraph(lines, at, options) {
 const SPECIAL = new RegExp(
   [
     String.raw`\$\$(?<shown>[^$]+)\$\$`,
-    String.raw`\\\[(?!\d+\])(?<shownToo>(?:(?!\\\])[^]){1,4000})\\\]`,
-    String.raw`\\\((?<inlined>(?:(?!\\\))[^]){1,4000})\\\)`,
+    String.raw`\\\[(?!\d+\])(?<shownToo>[^]{1,4000}?)\\\]`,
+    String.raw`\\\((?<inlined>[^]{1,4000}?)\\\)`,
     String.raw`\\(?<escaped>[!-/:-@\[-${"`"}{-~])`,
     "(?<ticks>`+)",
     String.raw`(?<image>!)?\[(?<label>(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\((?<url><[^<>\n]*>|[^\s()<>]*(?:\([^\s()]*\)[^\s()<>]*)*)(?:\s+(?:"[^"]*"|'[^']*'))?\)`,
@@ -248,6 +248,9 @@ function readInline(text, found, options, depth) {
   if (groups.summary !== undefined) return [make("strong", {}, groups.summary.trim()), end];
   if (groups.hard || groups.br !== undefined) return [make("br"), end];
   if (groups.ticks) return readCode(text, found.index, groups.ticks);
+  const escaped = groups.shownToo ?? groups.inlined;
+  // Brackets that are escaped and no more, as in \[#12\] and \(see below\).
+  if (escaped && !/[\\^_={}<>+]/.test(escaped) && (groups.shownToo || /\p{L}{2}/u.test(escaped))) return [text[found.index + 1], found.index + 2];
   const display = groups.shown || groups.shownToo;
   if (display) return [formula(display, true), end];
   if (groups.math || groups.inlined) return [formula(groups.math || groups.inlined, false), end];

@@ -16,21 +16,23 @@ MAY_SEE = {
     "errors": set(),
     "onnx": {"errors"},
     "breaker": set(),
+    "formulas": set(),
     "lock": {"errors"},
     "settings": {"errors"},
     "book": WORDS,
     "index": WORDS | {"onnx", "breaker"},
     "reading": WORDS | {"onnx"},
     "store": WORDS,
-    "answer": WORDS | {"breaker", "index", "reading", "store"},
+    "answer": WORDS | {"formulas", "breaker", "index", "reading", "store"},
     "ingest": WORDS | {"book", "index", "store"},
     "backup": WORDS | {"index", "store"},
     "wiring": WORDS
     | {"breaker", "settings", "lock", "book", "index", "reading", "store", "ingest", "answer", "backup"},
     "python": WORDS | {"settings", "wiring", "answer", "book", "index"},
-    "api": WORDS | {"breaker", "settings", "wiring", "answer", "book", "index", "store", "ingest"},
+    "api": WORDS | {"formulas", "breaker", "settings", "wiring", "answer", "book", "index", "store", "ingest"},
     "evals": WORDS | {"settings", "wiring", "api", "answer", "book", "index", "store", "ingest"},
-    "cli": WORDS | {"settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest", "backup"},
+    "cli": WORDS
+    | {"formulas", "settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest", "backup"},
 }
 
 

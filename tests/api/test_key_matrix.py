@@ -55,6 +55,8 @@ ROWS: dict[tuple[str, str], Row] = {
     # Another's chunk is not there: one's own book opens at its beginning.
     ("GET", "/read/{book_id}"): Row(f"/read/{BOOK}?chunk={{chunk}}", own=307, foreign=307),
     ("GET", "/read/{book_id}/{path:path}"): Row(f"/read/{BOOK}/{{file}}"),
+    ("GET", "/picture/{book_id}/{chunk_id}"): Row(f"/picture/{BOOK}/{{chunk}}?src=img/part.png"),
+    # The last of these: it leaves a cookie with the client.
     ("POST", "/read"): Row(own=204, foreign=204),
     ("POST", "/ingestion/trigger"): Row(json={"book_id": BOOK}, allowed="admin", own=202, foreign=202),
     ("GET", "/ingestion/status"): Row(allowed="admin", foreign=200),

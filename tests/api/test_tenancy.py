@@ -95,6 +95,7 @@ class Mischief:
             ("DELETE", f"/keys/{foreign_key}", {}, True),
             ("GET", f"/read/{book or BOOK}", {"params": {"chunk": pick(victim.chunk_ids)}}, False),
             ("GET", f"/read/{book or BOOK}/01-gripper", {}, False),
+            ("GET", f"/picture/{BOOK}/{pick(victim.chunk_ids)}", {"params": {"src": "img/part.png"}}, True),
             ("POST", "/read", {}, False),
             ("POST", "/ask", {"json": {"query": asked, **named, **talk}}, bool(talk) and book in (BOOK, None)),
             ("POST", "/chat/run", {"json": {"message": asked, **talk}}, bool(talk)),

@@ -107,10 +107,74 @@ async def test_a_suggestion_is_answered(site: Service, browser: Browser) -> None
         page = watched.page
         await open_chat(page, site.url)
         suggestions = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
-        assert await suggestions.count() == 4
+        # They come by themselves as soon as they have been tried.
+        await expect(suggestions).to_have_count(4)
         await suggestions.first.click()
         answer = page.get_by_role("article", name="Answer")
         await expect(answer.get_by_role("button", name=re.compile("^Source 1: ")).first).to_be_visible()
+        await expect(answer).to_contain_text("Well supported")
+
+
+@ON_BOTH
+async def test_a_mark_shows_its_quote(site: Service, browser: Browser, size: tuple[int, int]) -> None:
+    async with open_page(browser, site.url, size=size) as watched:
+        page = watched.page
+        await open_chat(page, site.url)
+        answer = await ask(page, "What is a topic?")
+        chip = answer.get_by_role("button", name=re.compile("^Source 1: ")).first
+        tip = answer.get_by_role("tooltip")
+        await expect(tip).to_have_count(0)
+        await chip.hover()
+        await expect(tip).to_be_visible()
+        words = (await tip.locator("p").first.inner_text()).split()[:6]
+        assert " ".join(words) in " ".join((await answer.inner_text()).split())
+        assert await is_too_wide(page) == []
+        await page.mouse.move(0, 0)
+        await expect(tip).to_have_count(0)
+
+        # By the keyboard, and taken away by it.
+        await answer.get_by_role("button", name="Copy with citations").focus()
+        while not await chip.evaluate("(one) => one === document.activeElement"):
+            await page.keyboard.press("Shift+Tab")
+        await expect(tip).to_be_visible()
+        assert await chip.get_attribute("aria-describedby") == await tip.get_attribute("id")
+        await page.keyboard.press("Escape")
+        await expect(tip).to_have_count(0)
+
+        # By a finger: held it shows the quote, and a tap opens the source.
+        await chip.dispatch_event("pointerenter", {"pointerType": "touch"})
+        await expect(tip).to_be_visible()
+        await chip.click()
+        await expect(tip).to_have_count(0)
+        await expect(page.get_by_role("complementary", name="Source")).to_be_visible()
+
+
+@ON_BOTH
+async def test_a_first_visit_waits_for_its_book(tmp_path: Path, browser: Browser, size: tuple[int, int]) -> None:
+    folder = tmp_path / "robots"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.md").write_text(
+            f"# Gear {number}\n\nA gear {number} is a wheel that turns {number} times.\n"
+        )
+    wait = "sh -c 'until test -e go; do sleep 0.1; done'"
+    settings = build_settings(tmp_path / "home", askbook_refresh_command=wait)
+    async with open_askbook(settings) as askbook:
+        await askbook.jobs.submit("robots", str(folder), "incremental")
+    with serve(settings) as service:
+        async with open_page(browser, service.url, size=size) as watched:
+            page = watched.page
+            await page.goto(f"{service.url}/")
+            await expect(page.get_by_role("heading", name="This book is being read in")).to_be_visible()
+            await expect(page.get_by_role("progressbar", name="Read in")).to_have_attribute("value", "0")
+            assert await is_too_wide(page) == []
+            await page.goto(f"{service.url}/admin")
+            await expect(page.locator("#jobs tbody tr").first).to_contain_text("Running")
+            await page.goto(f"{service.url}/")
+            (folder / "go").touch()
+            await expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+            await expect(page.get_by_role("heading", name="Robots")).to_be_visible()
+            await ask(page, "What is a gear 1?")
 
 
 @ON_BOTH

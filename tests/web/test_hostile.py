@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Page, expect
 from answer.scripted_model import Reply, Request, say, scripted_model, search
 from api.service import Service, build_settings, serve, with_model
 from askbook.wiring import open_askbook
-from web.browsing import open_page
+from web.browsing import Watched, open_page
 from web.chatting import ask, open_chat
 from web.hostile import HOSTILE, NAMES, TITLES
 
@@ -25,8 +25,10 @@ BOOK = "hostile"
 CANARY = "window.hits = 0; window.canary = () => { window.hits += 1; return ''; };"
 
 # What lives in a page that none of its own scripts made: dangerous elements, handlers, and addresses that are no addresses.
+# Pictures are those of the book's folder, and formulas those that KaTeX drew.
 DANGERS = """() => [
-  ...document.querySelectorAll("iframe, object, embed, base, form[action], main script, article script, style, template, math, foreignObject, article img, #panel img, meta[http-equiv]"),
+  ...document.querySelectorAll("iframe, object, embed, base, form[action], main script, article script, style, template, :not(.katex) > math, foreignObject, meta[http-equiv]"),
+  ...[...document.querySelectorAll("article img, #panel img")].filter((one) => !one.src.startsWith(`${location.origin}/picture/`)),
   ...[...document.querySelectorAll("*")].filter((one) => [...one.attributes].some((of) => of.name.startsWith("on") || of.name === "style" && !one.matches("textarea, .ask-about"))),
   ...[...document.querySelectorAll("[href], [src]")].filter((one) => !/^https?:/.test(one.href?.baseVal ?? one.href ?? one.src)),
   ...[...document.querySelectorAll(".answer a[href]:not(.chip)")].filter((one) => new URL(one.href).host === "evil.example" && !document.body.dataset.book),
@@ -86,8 +88,14 @@ async def check(page: Page) -> None:
     assert await page.evaluate("window.hits") == 0
 
 
+def check_told(watched: Watched) -> None:
+    """Nothing was asked for elsewhere; that a book's folder has no picture `x`, a browser writes on its console."""
+    assert watched.foreign == []
+    assert [one for one in watched.errors if "404 (Not Found)" not in one] == []
+
+
 async def test_hostile_books_are_asked(hostile_site: Service, browser: Browser) -> None:
-    async with open_page(browser, hostile_site.url) as watched:
+    async with open_page(browser, hostile_site.url, quiet=False) as watched:
         page = watched.page
         await page.add_init_script(CANARY)
         await open_chat(page, hostile_site.url)
@@ -109,6 +117,7 @@ async def test_hostile_books_are_asked(hostile_site: Service, browser: Browser) 
         await check(page)
         print(f"S3: {len(HOSTILE)} hostile passages asked for, {answered} answered, none ran")
         assert answered > len(HOSTILE) // 2
+        check_told(watched)
 
 
 async def test_hostile_lessons_are_read(hostile_site: Service, browser: Browser) -> None:
@@ -121,13 +130,14 @@ async def test_hostile_lessons_are_read(hostile_site: Service, browser: Browser)
         policy = client.get(addresses[0]).headers["content-security-policy"]
         assert policy == client.get("/").headers["content-security-policy"]
         assert "unsafe" not in policy and "*" not in policy
-    async with open_page(browser, hostile_site.url) as watched:
+    async with open_page(browser, hostile_site.url, quiet=False) as watched:
         page = watched.page
         await page.add_init_script(CANARY)
         for address in addresses:
             await page.goto(f"{address}?from=0&to=400#{quote(HOSTILE[1])}")
             await expect(page.get_by_role("heading", level=1)).to_be_attached()
             await check(page)
+        check_told(watched)
 
 
 async def test_hostile_replies_are_drawn(hostile_site: Service, browser: Browser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -120,6 +121,65 @@ async def test_a_reader_finds_the_way_through_the_book(site: Service, browser: B
 
 
 @ON_BOTH
+async def test_the_search_is_typed_and_chosen_by_the_keyboard(
+    site: Service, browser: Browser, size: tuple[int, int]
+) -> None:
+    async with open_page(browser, site.url, size=size) as watched:
+        page = watched.page
+        await page.goto(f"{site.url}/read/{BOOK}/{LESSON}")
+        await page.wait_for_load_state("load")
+        field = page.get_by_role("combobox", name="Search in this book")
+        searches: list[str] = []
+        page.on(
+            "request", lambda request: searches.append(request.post_data or "") if "/search" in request.url else None
+        )
+        await page.keyboard.press("/")
+        await expect(field).to_be_focused()
+        await page.keyboard.type("extended Kalman filter", delay=15)
+        sections = page.get_by_role("listbox", name="Sections found").get_by_role("option")
+        await expect(sections.first).to_contain_text("Fusing with odometry")
+        # Not once for each letter.
+        assert 1 <= len(searches) <= 5
+        await expect(field).to_have_attribute("aria-expanded", "true")
+        assert await sections.first.locator("mark").all_inner_texts() == ["extended", "Kalman", "filter"]
+        titles = await sections.locator("strong").all_inner_texts()
+        places = await sections.locator(".where").all_inner_texts()
+        assert len(set(zip(titles, places, strict=True))) == len(titles) > 2
+        assert await is_too_wide(page) == []
+
+        for key, chosen in (("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", -1), ("ArrowDown", 0)):
+            await page.keyboard.press(key)
+            option = sections.nth(chosen)
+            await expect(option).to_have_attribute("aria-selected", "true")
+            await expect(field).to_have_attribute("aria-activedescendant", await option.get_attribute("id") or "")
+        await page.keyboard.press("Escape")
+        await expect(sections).to_have_count(0)
+        await expect(field).to_be_focused()
+        await expect(field).to_have_attribute("aria-expanded", "false")
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("ArrowDown")
+        await expect(sections.first).to_be_visible()
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(re.compile(r"03-imu-and-noise\.md\?chunk=[0-9a-f-]+&part=\d+-\d+"))
+        await expect(page.locator(".lesson mark").first).to_be_in_viewport()
+        marked = " ".join(await page.locator(".lesson mark").all_inner_texts())
+        # The paragraph, not the whole chunk.
+        assert "extended Kalman filter" in marked and len(marked.split()) < 90
+
+
+async def test_nothing_found_is_said(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        page = watched.page
+        await page.goto(f"{site.url}/read/{BOOK}/{LESSON}")
+        await page.route("**/search", lambda route: route.fulfill(json={"results": []}))
+        await page.get_by_role("combobox").fill("zzz")
+        await expect(page.locator("#found")).to_contain_text("Nothing in this book fits.")
+        await page.locator("h1").click()
+        await expect(page.locator("#found")).to_be_hidden()
+
+
+@ON_BOTH
 async def test_a_reader_asks_about_what_is_selected(site: Service, browser: Browser, size: tuple[int, int]) -> None:
     async with open_page(browser, site.url, size=size) as watched:
         page = watched.page
@@ -148,3 +208,34 @@ async def test_a_reader_asks_about_what_is_selected(site: Service, browser: Brow
         await expect(page.get_by_text("About this text")).to_be_hidden()
         await open_chat(page, site.url)
         await expect(page.get_by_text("About this text")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("It costs $5 and $10.", "<p>It costs $5 and $10.</p>"),
+        ("The $n$th of \\(x\\)", '<p>The <span class="math">n</span>th of <span class="math">x</span></p>'),
+        ("See \\[#12\\], \\(a note\\).", "<p>See [#12], (a note).</p>"),
+        ("$$\na = b\n- c\n$$\n", '<div class="math display">a = b\n- c</div>'),
+        ("`$x$`", "<p><code>$x$</code></p>"),
+        ("$x < y & z$", '<p><span class="math">x &lt; y &amp; z</span></p>'),
+        ("- [x] done", "<ul>\n<li>☑ done</li>\n</ul>"),
+        ("A[^1]\n\n[^1]: so it is", "<p>A<sup>1</sup></p>\n<p><sup>1</sup> so it is</p>"),
+        (
+            "> [!TIP]\n> Do *so*.",
+            '<blockquote class="admonition" data-kind="tip">\n<p><strong>Tip</strong><br />\nDo <em>so</em>.</p>\n</blockquote>',
+        ),
+        ('<img src="javascript:x" alt="A">', '<p><span class="picture">A</span></p>'),
+        ("![A](//evil.example/x.png)", '<p><span class="picture">A</span></p>'),
+        ("[![A](b.png)](c.md)", '<p><span class="picture">A</span></p>'),
+    ],
+)
+async def test_a_lesson_is_written_as_it_reads(text: str, drawn: str) -> None:
+    assert render_lesson(text, False, lambda _: None).html.strip() == drawn
+
+
+async def test_hostile_formulas_take_their_time_and_no_more() -> None:
+    for text in ("\\(" * 50_000, "$x " * 50_000, "\\[\n" * 10_000, "\\begin{align}\n" * 5_000, "![a](b.png) " * 10_000):
+        began = time.perf_counter()
+        render_lesson(text, False, lambda _: None)
+        assert time.perf_counter() - began < 5

@@ -22,6 +22,7 @@ from askbook.wiring import open_store
 from builders import copy_home
 from web.axe import find_faults
 from web.browsing import DESKTOP, ON_BOTH, PHONE, Watched, open_page
+from web.drawing import draw_png
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -112,6 +113,20 @@ def _listen(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+PAPER = r"""# Attention
+
+## The formula of attention
+
+The attention of queries $Q$, keys $K$ and values $V$ is
+
+$$
+\operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V
+$$
+
+![Queries meet keys](img/attention.png)
+"""
 
 
 async def _join(service: Service, site: Site) -> None:
@@ -339,3 +354,23 @@ async def test_it_streams_and_stops(
                 await panel.get_by_role("button", name="Stop").click()
                 await expect(panel.locator(".theirs")).to_contain_text("Stopped.")
                 await expect(panel.get_by_role("button", name="Ask", exact=True)).to_be_visible()
+
+
+async def test_formulas_and_pictures_are_shown_on_the_sites_own_pages(tmp_path: Path, browser: Browser) -> None:
+    folder = tmp_path / "book"
+    (folder / "img").mkdir(parents=True)
+    (folder / "01-attention.md").write_text(PAPER)
+    (folder / "img" / "attention.png").write_bytes(draw_png())
+    settings = build_settings(tmp_path / "home")
+    await ingest(settings, folder)
+    with serve(settings) as service, host_site() as docs:
+        await _join(service, docs)
+        async with visit(browser, docs) as watched:
+            page = watched.page
+            # The site may have a KaTeX of its own.
+            await page.evaluate("window.katex = 'theirs'")
+            panel = await open_panel(page)
+            reply = await ask(panel, "What is the formula of the attention of queries, keys and values?")
+            await expect(reply.locator(".math.display math")).to_have_count(1)
+            await expect(reply.get_by_role("img", name="Queries meet keys")).to_have_js_property("naturalWidth", 320)
+            assert await page.evaluate("window.katex") == "theirs"

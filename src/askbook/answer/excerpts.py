@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
@@ -20,6 +21,7 @@ BLOCK_WORDS, STEPS_WORDS = 145, 250
 """A block that is longer is cut; steps that are followed one by one stay together longer."""
 LINES, ROWS = 40, 12
 """Of a listing and of a table: longer ones are cut, and each part is shown in its frame."""
+_FORMULA_NEXT = re.compile(r"[\s>]*(?:\$\$|\\\[|\\begin\{)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def _belongs(text: str, group: Sequence[Block], block: Block) -> bool:
 
 
 def _introduces(text: str, block: Block) -> bool:
-    return text[: block.end].rstrip("*_` ").endswith(":")
+    return text[: block.end].rstrip("*_` ").endswith(":") or _FORMULA_NEXT.match(text, block.end) is not None
 
 
 def _is_short(text: str, block: Block) -> bool:

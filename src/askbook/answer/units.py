@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from askbook.answer.cleaning import clean
+from askbook.formulas import MATH, add_formulas
 
 UnitKind = Literal["sentence", "item", "definition", "code", "table"]
 BlockKind = Literal["prose", "list", "steps", "code", "table"]
@@ -26,7 +27,7 @@ BRACKET_CHARS = 200
 REMEMBERED = 128
 """Texts of passages: each is looked through when it is cut, read, narrowed, shown and checked, and parsed once."""
 
-_PARSER = MarkdownIt("commonmark").enable("table")
+_PARSER = add_formulas(MarkdownIt("commonmark").enable("table"))
 _LISTS: dict[str, BlockKind] = {"bullet_list_open": "list", "ordered_list_open": "steps"}
 _INLINE_NAMES = "a abbr b br cite code del em i ins kbd mark q s samp small span strong sub sup u var wbr"
 _INLINE_TAGS = frozenset(_INLINE_NAMES.split())
@@ -185,6 +186,11 @@ class _Reading:
                 start, end = self._lines_of(token)
                 if token.content.strip() and clean(self._text[start:end]) == self._text[start:end]:
                     yield Unit("code", self._text.find(token.markup, start, end) if token.markup else start, end)
+            case type if type == MATH:
+                # Half a formula is none, and without its signs it is not read as one.
+                start, end = self._lines_of(token)
+                if clean(self._text[start:end]) == self._text[start:end]:
+                    yield Unit("code", start, end)
             case "table_open":
                 start, end = self._lines_of(token)
                 if may_quote(self._text[start:end]):

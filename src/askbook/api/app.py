@@ -27,6 +27,7 @@ from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, ope
 from askbook.api.runner import Runner
 from askbook.api.running import Patience, Running
 from askbook.api.schemas import ContentEvent, RetrievalResult, ToolCallEvent
+from askbook.api.suggesting import keep_suggestions
 from askbook.api.telemetry import build_telemetry
 from askbook.api.watch import Watch
 from askbook.errors import AskbookError
@@ -155,7 +156,12 @@ def _settle() -> None:
 async def _background(running: Running) -> AsyncIterator[None]:
     if running.settings.askbook_worker:
         running.runner.start()
-    works = [running.watch.run(), _archive(running.askbook.threads), _stop_early(running)]
+    works = [
+        running.watch.run(),
+        _archive(running.askbook.threads),
+        keep_suggestions(running.askbook),
+        _stop_early(running),
+    ]
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield

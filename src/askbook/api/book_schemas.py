@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from askbook.api.addresses import Address, Addressed
 from askbook.api.schemas import FileProblem, IngestionJob
-from askbook.domain import BookRecord, Chunk, FacetValue, LessonRecord, Outline, OutlineLesson
+from askbook.domain import BookRecord, Chunk, FacetValue, Job, LessonRecord, Outline, OutlineLesson
 
 
 class DocumentMetadata(Addressed):
@@ -142,9 +142,12 @@ class ContentsResponse(BaseModel):
     book_id: str
     title: str
     modules: list[ModuleContents]
+    suggestions: list[str] = Field(description="Questions that the book answers; empty until they have been tried.")
 
     @classmethod
-    def from_outline(cls, outline: Outline, book_id: str, read_url: Callable[[OutlineLesson], str]) -> Self:
+    def from_outline(
+        cls, outline: Outline, book_id: str, read_url: Callable[[OutlineLesson], str], suggestions: Sequence[str]
+    ) -> Self:
         modules: list[ModuleContents] = []
         for module, lessons in groupby(outline.lessons, lambda one: one.module):
             of_module = list(lessons)
@@ -155,7 +158,7 @@ class ContentsResponse(BaseModel):
                 for (chapter, title), of_chapter in groupby(of_module, lambda one: (one.chapter, one.chapter_title))
             ]
             modules.append(ModuleContents(module=module, title=of_module[0].module_title, chapters=chapters))
-        return cls(book_id=book_id, title=outline.title, modules=modules)
+        return cls(book_id=book_id, title=outline.title, modules=modules, suggestions=list(suggestions))
 
 
 def _to_lesson(lesson: OutlineLesson, read_url: str) -> LessonContents:
@@ -191,12 +194,27 @@ class BookInfo(BaseModel):
         return cls(**named, collection_name=collection)
 
 
+class Ingesting(BaseModel):
+    """A book that is being read in, for those who wait for it."""
+
+    book_id: str
+    progress: float = Field(ge=0, le=1)
+    files_processed: int
+    files_total: int
+
+    @classmethod
+    def from_job(cls, job: Job, book_id: str) -> Self:
+        files = job.files_processed + job.files_skipped
+        return cls(book_id=book_id, progress=job.progress, files_processed=files, files_total=job.files_total)
+
+
 class InfoResponse(BaseModel):
     version: str
     embedder: str | None = Field(description="Null where books are searched by their words alone.")
     reranker: str | None
     model: str | None = Field(description="Null where the book's own sentences are the answer.")
     books: list[BookInfo]
+    ingesting: list[Ingesting] = Field(description="Books of this key that a job is at work on, or waits for.")
 
 
 class IngestionRecord(BaseModel):

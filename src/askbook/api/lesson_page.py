@@ -5,13 +5,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 from functools import cache
-from html import escape
+from html import escape, unescape
 from importlib.resources import files
 from itertools import groupby
 from string import Template
 from urllib.parse import quote, unquote, urlsplit
 
-from askbook.api.lesson_text import Rendered, Span, rebuild_text, render_lesson
+from askbook.api.lesson_text import Rendered, Resolve, Span, rebuild_text, render_lesson
+from askbook.book.pictures import is_local
 from askbook.domain import Chunk, Outline, OutlineLesson
 from askbook.errors import NotFound
 
@@ -22,6 +23,18 @@ def read_url(public_id: str, lesson: OutlineLesson) -> str:
     """Where askbook shows a lesson. One that is published elsewhere is found by its file."""
     home = f"/read/{public_id}/"
     return lesson.url if lesson.url.startswith(home) else home + quote(lesson.source_file)
+
+
+def _place_pictures(public_id: str, chunks: Iterable[Chunk]) -> Resolve:
+    """Where askbook shows a picture of the book's folder: by the chunk that names it; None for one that is elsewhere."""
+    texts = [(one.id, unquote(unescape(one.text))) for one in chunks]
+
+    def place(src: str) -> str | None:
+        path = unquote(src)
+        chunk_id = next((one for one, text in texts if path in text), None) if is_local(src) else None
+        return f"/picture/{public_id}/{chunk_id}?src={quote(path, safe='')}" if chunk_id else None
+
+    return place
 
 
 def find_lesson(outline: Outline, public_id: str, path: str) -> OutlineLesson:
@@ -38,7 +51,8 @@ def render_page(
     outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Span | None
 ) -> str:
     mdx = lesson.source_file.endswith(".mdx")
-    rendered = render_lesson(rebuild_text(chunks), mdx, _Links(outline, public_id, lesson).resolve, cited)
+    links = _Links(outline, public_id, lesson).resolve
+    rendered = render_lesson(rebuild_text(chunks), mdx, links, cited, _place_pictures(public_id, chunks))
     has_title = rendered.headings and rendered.headings[0].level == 1
     at = outline.lessons.index(lesson)
     before = outline.lessons[at - 1] if at else None

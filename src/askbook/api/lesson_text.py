@@ -1,4 +1,4 @@
-"""A lesson as HTML, made from its chunks: nothing of its own markup lives, no picture is fetched, no link runs a script."""
+"""A lesson as HTML, made from its chunks: nothing of its own markup lives, pictures are the book's own, no link runs a script."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import html
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from askbook.book.pictures import read_attributes
 from askbook.book.sections import Anchors, clean_heading
 from askbook.domain import Chunk
+from askbook.formulas import DISPLAY, MATH, add_formulas
 
 Span = tuple[int, int]
 """Offsets in the lesson's file."""
@@ -37,6 +41,10 @@ _HTML_TAGS = (
 _TAG = re.compile(rf"<!--.*?-->|</?(?:{'|'.join(_HTML_TAGS.split())})\b[^<>]*>", re.IGNORECASE | re.DOTALL)
 _CUSTOM_ID = re.compile(r"\s*(?:\{#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_PICTURE = re.compile(r"<img\b([^<>]{0,2000})>", re.IGNORECASE)
+_FOOTNOTE = re.compile(r"\[\^([^\[\]\s]{1,40})\]:?")
+_ADMONITION = re.compile(r"\[!(\w+)\][+-]?[ \t]*([^\n]*)(?:\n|$)")
+_TASK = re.compile(r"\[([ xX])\] ")
 
 
 # --- chunks to text -------------------------------------------------------------------------------
@@ -92,8 +100,10 @@ class Rendered:
     headings: tuple[Heading, ...]
 
 
-def render_lesson(text: str, mdx: bool, resolve: Resolve, cited: Span | None = None) -> Rendered:
-    """`cited`: the words to mark; the blocks that hold them are marked too."""
+def render_lesson(
+    text: str, mdx: bool, resolve: Resolve, cited: Span | None = None, place: Resolve = lambda _src: None
+) -> Rendered:
+    """`cited`: the words to mark; the blocks that hold them are marked too. `place`: where a picture is shown."""
     text = text.replace(BEGIN, "\ufffd").replace(END, "\ufffd")
     lines = range(0)
     if cited:
@@ -103,16 +113,28 @@ def render_lesson(text: str, mdx: bool, resolve: Resolve, cited: Span | None = N
     tokens = (_MDX if mdx else _MARKDOWN).parse(text)
     headings = tuple(_name_headings(tokens))
     _mark_blocks(tokens, lines)
+    _dress(tokens)
     for token in tokens:
         if token.type == "inline" and token.children:
             token.children = list(_keep_safe(token.children, resolve))
-    shown = _Renderer(lines).render(tokens, _MARKDOWN.options, {})
+    shown = _Renderer(lines, place).render(tokens, _MARKDOWN.options, {})
     return Rendered(shown.replace(BEGIN, "").replace(END, ""), headings)
 
 
 def _build_parser(mdx: bool) -> MarkdownIt:
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser = add_formulas(MarkdownIt("commonmark").enable(["table", "strikethrough"]))
+    parser.inline.ruler.before("link", "footnote", _read_footnote)
     return parser.disable(["code", "html_block"]) if mdx else parser
+
+
+def _read_footnote(state: StateInline, silent: bool) -> bool:
+    found = _FOOTNOTE.match(state.src, state.pos, state.posMax) if state.src[state.pos] == "[" else None
+    if found is None:
+        return False
+    if not silent:
+        state.push("footnote", "sup", 0).content = found[1]
+    state.pos = found.end()
+    return True
 
 
 _MARKDOWN, _MDX = _build_parser(mdx=False), _build_parser(mdx=True)
@@ -140,7 +162,7 @@ def _name_headings(tokens: list[Token]) -> Iterator[Heading]:
             yield Heading(int(token.tag[1]), clean_heading(raw), anchor)
 
 
-_BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "fence", "code_block", "table_open", "html_block")
+_BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "fence", "code_block", "table_open", "html_block", MATH)
 
 
 def _mark_blocks(tokens: list[Token], lines: range) -> None:
@@ -152,6 +174,24 @@ def _mark_blocks(tokens: list[Token], lines: range) -> None:
             if first and lines:
                 token.meta["first"] = True
                 first = False
+
+
+def _dress(tokens: list[Token]) -> None:
+    """Admonitions as GitHub writes them, and the boxes of a list of tasks."""
+    for before, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if paragraph.type != "paragraph_open" or not inline.children:
+            continue
+        first = inline.children[0]
+        if before.type == "list_item_open" and (task := _TASK.match(first.content)):
+            first.content = ("☐ " if task[1] == " " else "☑ ") + first.content[task.end() :]
+        elif before.type == "blockquote_open" and (found := _ADMONITION.match(inline.content)):
+            before.attrs |= {"class": "admonition", "data-kind": found[1].lower()}
+            # Up to the end of its line it is the title.
+            ends = [at for at, one in enumerate(inline.children) if one.type == "softbreak"]
+            title = Token("text", "", 0, content=found[2] or found[1].capitalize())
+            strong = [Token("strong_open", "strong", 1), title, Token("strong_close", "strong", -1)]
+            rest = inline.children[ends[0] + 1 :] if ends else []
+            inline.children = [*strong, *([Token("hardbreak", "br", 0)] if rest else []), *rest]
 
 
 def _keep_safe(children: list[Token], resolve: Resolve) -> Iterator[Token]:
@@ -173,8 +213,10 @@ def _keep_safe(children: list[Token], resolve: Resolve) -> Iterator[Token]:
 class _Renderer(RendererHTML):
     """markdown-it's own, but for what it would let through, and with the cited words marked."""
 
-    def __init__(self, cited_lines: range) -> None:
+    def __init__(self, cited_lines: range, place: Resolve) -> None:
         super().__init__()
+        self._place = place
+        self._linked = False
         self._cited_lines = cited_lines
         self._marking = False
 
@@ -186,7 +228,9 @@ class _Renderer(RendererHTML):
 
     def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         token = tokens[idx]
-        language = re.split(r"[\s{,]", token.info.strip())[0] if token.info else ""
+        language = re.split(r"[\s{,]", token.info.strip().removeprefix("{"))[0].removesuffix("}") if token.info else ""
+        if language == MATH:
+            return f"{self._formula(token, 'div', shown=True)}\n"
         return self._listing(token, html.escape(language))
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
@@ -201,6 +245,20 @@ class _Renderer(RendererHTML):
         pre = f'<pre tabindex="0" role="region" aria-label="{label}">{code}</pre>'
         return f'<div class="{classes}"{anchor}>{head}{pre}</div>\n'
 
+    def math(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return self._formula(tokens[idx], tokens[idx].tag, shown=tokens[idx].info == DISPLAY)
+
+    def _formula(self, token: Token, tag: str, shown: bool) -> str:
+        """As it is written; math.js draws it. It is marked whole or not at all."""
+        classes = " ".join(filter(None, (MATH, DISPLAY if shown else "", str(token.attrGet("class") or ""))))
+        marked = self._marking or BEGIN in token.content
+        self._mark(token.content)
+        tex = html.escape(token.content.replace(BEGIN, "").replace(END, "").strip())
+        return f'<{tag} class="{classes}"{self._anchor(token)}>{f"<mark>{tex}</mark>" if marked else tex}</{tag}>'
+
+    def footnote(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return f"<sup>{html.escape(tokens[idx].content)}</sup>"
+
     def table_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         classes = "table cited" if tokens[idx].attrGet("class") else "table"
         return (
@@ -212,16 +270,41 @@ class _Renderer(RendererHTML):
 
     def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         words = self.renderInlineAsText(tokens[idx].children, options, env)
-        return f'<span class="picture">{self._mark(words)}</span>'
+        return self._picture(words, str(tokens[idx].attrGet("src") or ""))
+
+    def link_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        self._linked = True
+        return self.renderToken(tokens, idx, options, env)
+
+    def link_close(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        self._linked = False
+        return self.renderToken(tokens, idx, options, env)
+
+    def _picture(self, words: str, src: str) -> str:
+        """Of the book's own folder, or else its words; those of one that is elsewhere lead there."""
+        marked, plain = self._mark(words), html.escape(words.replace(BEGIN, "").replace(END, ""))
+        if address := self._place(src):
+            return f'<img class="shown" src="{html.escape(address)}" alt="{plain}" loading="lazy">'
+        if src.lower().startswith(("http://", "https://")) and not self._linked:
+            leave = 'rel="noopener noreferrer nofollow"'
+            return f'<a class="picture" href="{html.escape(src)}" {leave}>{marked or html.escape(src)}</a>'
+        return f'<span class="picture">{marked}</span>'
 
     def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         if _BREAK.fullmatch(tokens[idx].content):
             return "<br>"
-        return self._mark(_TAG.sub("", tokens[idx].content))
+        return self._show_tags(tokens[idx].content)
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        words = _TAG.sub("", tokens[idx].content).strip()
-        return f"<p{self._anchor(tokens[idx])}>{self._mark(words)}</p>\n" if words.strip(BEGIN + END) else ""
+        shown = self._show_tags(tokens[idx].content.strip()).strip()
+        return f"<p{self._anchor(tokens[idx])}>{shown}</p>\n" if shown else ""
+
+    def _show_tags(self, content: str) -> str:
+        """The words between them, and the pictures."""
+        parts = _PICTURE.split(content)
+        words = (self._mark(_TAG.sub("", part)) for part in parts[::2])
+        pictures = (self._picture(*read_attributes(tag)) for tag in parts[1::2])
+        return "".join(one for pair in zip_longest(words, pictures, fillvalue="") for one in pair)
 
     def renderToken(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         shown, token = super().renderToken(tokens, idx, options, env), tokens[idx]

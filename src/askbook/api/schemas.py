@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from askbook.answer.check.marks import drop_marks
 from askbook.api.addresses import Addressed
+from askbook.book.pictures import find_pictures
 from askbook.domain import (
     LIVE_MESSAGES,
     TIER_MAX,
@@ -37,6 +39,7 @@ from askbook.domain import (
     Statement,
     Thread,
     Verdict,
+    to_public_id,
 )
 
 
@@ -367,6 +370,22 @@ NO_MODULE = "main"
 """What lessons belong to that lie in no module's folder; no step of their heading path is a module's."""
 
 
+PICTURES_MOST = 3
+
+
+class ShownPicture(Addressed):
+    """A picture that a cited passage shows; its address needs the same key."""
+
+    alt: str
+
+    @classmethod
+    def find_all(cls, book_id: str, chunk_id: str, text: str) -> list[Self]:
+        """`book_id`: as its reader knows it."""
+        home = f"/picture/{book_id}/{chunk_id}?src="
+        found = [cls(alt=one.alt, url=home + quote(one.src, safe="")) for one in find_pictures(text)]
+        return found[:PICTURES_MOST] if chunk_id else []
+
+
 class ChatSource(Addressed):
     """Seed 004's Source: a passage that the answer cites, in the order of the marks, [1] first."""
 
@@ -380,6 +399,7 @@ class ChatSource(Addressed):
     chunk_id: str
     quote: str = Field(description="The words that the answer leans on, verbatim.")
     places: list[QuotedPlace] = Field(description="All of its words that the answer leans on; the first are `quote`.")
+    pictures: list[ShownPicture] = Field(description="Those of the book's folder that the passage shows.")
 
     @classmethod
     def from_source(cls, source: Source) -> Self:
@@ -394,6 +414,7 @@ class ChatSource(Addressed):
             chunk_id=chunk.id,
             quote=source.quote,
             places=[QuotedPlace.from_quote(one) for one in source.quotes],
+            pictures=ShownPicture.find_all(to_public_id(chunk.book_id), chunk.id, chunk.text),
         )
 
 
@@ -523,6 +544,7 @@ class CitedSource(Addressed):
     title: str
     text: str
     chunk_id: str
+    pictures: list[ShownPicture] = Field(default=[], description="As of a source.")
 
 
 class ThreadMessage(BaseModel):
@@ -570,14 +592,17 @@ class ConversationThread(ThreadOverview):
         """`history`: all its messages, as `load_history` gives them."""
         return cls(
             **ThreadOverview.from_thread(thread).model_dump(),
-            messages=[_to_message(one) for one in history if not one.archived],
-            earlier_messages=[_to_message(one) for one in history if one.archived],
+            messages=[_to_message(one, thread.book_id) for one in history if not one.archived],
+            earlier_messages=[_to_message(one, thread.book_id) for one in history if one.archived],
             retrieval_history=[ToolCall.model_validate(one, from_attributes=True) for one in thread.retrieval_history],
         )
 
 
-def _to_message(message: Message) -> ThreadMessage:
-    return ThreadMessage.model_validate(message, from_attributes=True)
+def _to_message(message: Message, book_id: str) -> ThreadMessage:
+    told = ThreadMessage.model_validate(message, from_attributes=True)
+    for one in told.cited:
+        one.pictures = ShownPicture.find_all(to_public_id(book_id), one.chunk_id, one.text)
+    return told
 
 
 class FileProblem(BaseModel):

@@ -20,6 +20,7 @@ from askbook.answer.ask import get_reply
 from askbook.answer.cleaning import clean
 from askbook.api.schemas import AgentResponse
 from askbook.cli.find import choose_book
+from askbook.cli.formulas import show_formulas
 from askbook.cli.render import err, out, print_json, show_reply, show_step
 from askbook.cli.running import run_async
 from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Failed, Filters, Question, Reader, Replied
@@ -256,7 +257,7 @@ async def _show_live(events: AsyncIterator[AnswerEvent], before: str) -> Replied
         async for event in events:
             if isinstance(event, Delta):
                 written += clean(event.text)
-                live.update(Markdown(written, hyperlinks=False), refresh=True)
+                live.update(Markdown(show_formulas(written, escaped=True), hyperlinks=False), refresh=True)
             elif (replied := _last(event)) is not None:
                 return replied
     raise AssertionError("a question ends in a reply or a failure")
@@ -265,7 +266,7 @@ async def _show_live(events: AsyncIterator[AnswerEvent], before: str) -> Replied
 async def _show_plain(events: AsyncIterator[AnswerEvent], before: str) -> Replied:
     async for event in events:
         if isinstance(event, Delta):
-            sys.stdout.write(before + clean(event.text))
+            sys.stdout.write(before + show_formulas(clean(event.text)))
             sys.stdout.flush()
             before = ""
         elif (replied := _last(event)) is not None:

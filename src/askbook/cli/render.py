@@ -13,6 +13,7 @@ from rich.text import Text
 from askbook.answer.cleaning import clean
 from askbook.api.addresses import at_home
 from askbook.api.problems import to_problem
+from askbook.cli.formulas import show_formulas
 from askbook.domain import (
     Answer,
     AnswerEvent,
@@ -75,7 +76,7 @@ def show_outcome(outcome: SearchOutcome) -> None:
 
 def _snippet(text: str, wanted: set[str]) -> str:
     """The run of lines that holds most of the wanted words."""
-    lines = [line for line in clean(text).splitlines() if line.strip()]
+    lines = [line for line in show_formulas(clean(text)).splitlines() if line.strip()]
     best = max(range(len(lines)), key=lambda at: (_matches(_run_from(lines, at), wanted), -at))
     return _run_from(lines, best)
 

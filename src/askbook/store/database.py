@@ -22,7 +22,7 @@ from sqlalchemy.sql.schema import Table
 from askbook.errors import StorageError
 from askbook.store import sqlite as sqlite_driver
 
-HEAD = "0008"
+HEAD = "0009"
 BUSY_SECONDS = 30
 """So long a writer waits for another one."""
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -21,7 +21,7 @@ from askbook.domain import Book, BookRecord, Chunk, IngestMode, Lesson, LessonRe
 from askbook.errors import NotFound
 from askbook.store.database import Database
 from askbook.store.outline import LessonRow, build_outline
-from askbook.store.schema import books, calibrations, chunks, doomed_points, indexes, lessons, terms
+from askbook.store.schema import books, calibrations, chunks, doomed_points, indexes, lessons, suggestions, terms
 
 T = TypeVar("T")
 Along = Callable[[AsyncConnection], contextlib.AbstractAsyncContextManager[object]]
@@ -400,6 +400,32 @@ class Ledger:
                 self.database.insert(calibrations)
                 .values(book_id=book_id, embedder=embedder, **values)
                 .on_conflict_do_update(index_elements=["book_id", "embedder"], set_=values)
+            )
+
+    # --- what a book is asked to begin with -------------------------------------------------------
+
+    async def load_suggestions(self, book_id: str) -> tuple[str, ...]:
+        """Questions that the book answers as it is now; none while they are being made."""
+        current = (suggestions.c.book_id == books.c.book_id) & (suggestions.c.revision == books.c.revision)
+        query = select(suggestions.c.questions).join(books, current).where(books.c.book_id == book_id)
+        async with self.database.reading() as connection:
+            return tuple(await connection.scalar(query) or ())
+
+    async def load_unsuggested(self) -> list[tuple[str, int]]:
+        """The books that have changed since their questions were made, and their revisions."""
+        current = (suggestions.c.book_id == books.c.book_id) & (suggestions.c.revision == books.c.revision)
+        query = select(books.c.book_id, books.c.revision).outerjoin(suggestions, current)
+        missing = query.where(suggestions.c.book_id.is_(None), books.c.total_chunks > 0).order_by(books.c.book_id)
+        async with self.database.reading() as connection:
+            return [(row.book_id, row.revision) for row in await connection.execute(missing)]
+
+    async def save_suggestions(self, book_id: str, revision: int, questions: Sequence[str]) -> None:
+        values = {"revision": revision, "questions": list(questions)}
+        async with self.database.writing() as connection:
+            await connection.execute(
+                self.database.insert(suggestions)
+                .values(book_id=book_id, **values)
+                .on_conflict_do_update(index_elements=["book_id"], set_=values)
             )
 
     # --- inside a transaction ---------------------------------------------------------------------

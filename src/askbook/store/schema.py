@@ -142,6 +142,15 @@ calibrations = Table(
     Column("made_at", UtcDateTime, nullable=False),
 )
 
+suggestions = Table(
+    "suggestions",
+    metadata,
+    Column("book_id", String(64), primary_key=True),
+    # Of the book when they were asked: once it has changed, they are void.
+    Column("revision", Integer, nullable=False),
+    Column("questions", JSON, nullable=False),
+)
+
 jobs = Table(
     "jobs",
     metadata,

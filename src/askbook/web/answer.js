@@ -3,14 +3,17 @@
 
 import { make } from "./dom.js";
 import { codeBlock, copyButton, renderMarkdown, safeAddress } from "./markdown.js";
+import { showMath } from "./math.js";
+import { picture, renderPictures } from "./pictures.js";
 
-export { renderMarkdown, copyButton, codeBlock, safeAddress };
+export { renderMarkdown, copyButton, codeBlock, picture, safeAddress, showMath };
 export { askStream, call, Problem } from "./stream.js";
 export { make, icon, renderWrong } from "./dom.js";
 
 /**
  * `reply`: a ChatResponse. `onSource(source, number, chip)`: a chip was chosen; without it chips are links.
  * `linkTo(source)`: the address of a passage, for links; by default its own. `mayLink(url)`: which links of the text live.
+ * `headers`: what a picture is asked for with, where that takes any.
  */
 export function renderReply(reply, options = {}) {
   const settings = { linkTo: (source) => source.url, mayLink: isOwn, ...options };
@@ -18,14 +21,14 @@ export function renderReply(reply, options = {}) {
   whole.append(reply.refusal ? renderRefusal(reply, settings) : renderAnswer(reply.response, reply.sources, settings));
   for (const notice of reply.notices || []) whole.append(make("p", { class: "notice", role: "note" }, notice));
   whole.append(...renderRemoved(reply.removed));
-  if (!reply.refusal) whole.append(...renderSources(reply.sources, settings), renderConfidence(reply));
+  if (!reply.refusal) whole.append(...renderPictures(reply.sources, settings.headers), ...renderSources(reply.sources, settings), renderConfidence(reply));
   return whole;
 }
 
 /** The text alone, as it streams in: a mark whose source is not known yet is a chip that does nothing. */
 export function renderAnswer(text, sources, options = {}) {
   const cite = (number) => (!sources ? make("span", { class: "chip" }, String(number)) : chip(sources[number - 1], number, options));
-  return make("div", { class: "answer" }, renderMarkdown(text, { mayLink: isOwn, ...options, cite }));
+  return showMath(make("div", { class: "answer" }, renderMarkdown(text, { mayLink: isOwn, ...options, cite })));
 }
 
 /** What the model wrote and the book does not support, for those who ask. */
@@ -46,10 +49,41 @@ export function titleOf(source) {
 function chip(source, number, options) {
   if (!source) return null;
   const label = `Source ${number}: ${titleOf(source)}`;
-  if (!options.onSource) return make("a", { class: "chip", href: safeAddress(options.linkTo(source)), title: label, "aria-label": label }, String(number));
-  const button = make("button", { type: "button", class: "chip", title: label, "aria-label": label }, String(number));
+  if (!options.onSource) return withTip(make("a", { class: "chip", href: safeAddress(options.linkTo(source)), "aria-label": label }, String(number)), source);
+  const button = make("button", { type: "button", class: "chip", "aria-label": label }, String(number));
   button.addEventListener("click", () => options.onSource(source, number, button));
-  return button;
+  return withTip(button, source);
+}
+
+const LEAVING_MS = 150;
+let tips = 0;
+
+/** What the source says, while one points at its mark, holds it or comes to it by the keyboard; Escape takes it away. */
+function withTip(mark, source) {
+  let tip = null;
+  let leaving = 0;
+  const hide = () => {
+    tip?.remove();
+    tip = null;
+    mark.removeAttribute("aria-describedby");
+  };
+  const leave = () => (leaving = setTimeout(hide, LEAVING_MS));
+  const show = (event) => {
+    clearTimeout(leaving);
+    const byHand = event.type === "focus" && !mark.matches(":focus-visible");
+    if (tip || byHand || mark.getAttribute("aria-expanded") === "true") return;
+    const says = showMath(renderMarkdown(source.quote || source.chunk_text));
+    tip = make("div", { class: "tip", role: "tooltip", id: `tip-${(tips += 1)}`, onpointerenter: () => clearTimeout(leaving), onpointerleave: leave }, make("strong", {}, titleOf(source)), says);
+    mark.after(tip);
+    mark.setAttribute("aria-describedby", tip.id);
+  };
+  for (const [event, what] of Object.entries({ pointerenter: show, focus: show, pointerleave: leave, blur: hide, click: hide })) mark.addEventListener(event, what);
+  mark.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !tip) return;
+    event.stopPropagation();
+    hide();
+  });
+  return mark;
 }
 
 function renderSources(sources, options) {

@@ -5,29 +5,37 @@ import { renderFilters } from "./filters.js";
 import { renderKeyForm } from "./keyform.js";
 import { Panel } from "./panel.js";
 import { SELECTED_MAX, keyHeaders, switchTheme, takeSelection } from "./state.js";
-import { suggestQuestions } from "./suggestions.js";
+import { toSpan } from "./spans.js";
 import { ThreadList } from "./threads.js";
 
 const $ = (id) => document.getElementById(id);
+const LOOK_MS = 3000;
+const LOOKS = 10;
+const SUGGESTED = 4;
 const api = (path, options = {}) => call(path, { ...options, headers: keyHeaders() });
 const state = { books: [], book: null, contents: null, session: null, messages: 0, asking: null, attached: null, filters: {}, scrolled: false };
 
 const panel = new Panel($("panel"), $("veil"), { api, readUrl });
 const threads = new ThreadList($("threads"), { api, onOpen: openThread, onGone: startThread });
 
-function readUrl(source, span = "") {
+function readUrl(source, span = toSpan(source.places?.[0])) {
   return `/read/${encodeURIComponent(state.book.book_id)}?chunk=${encodeURIComponent(source.chunk_id)}${span}`;
 }
 
 // --- opening the page ------------------------------------------------------------------------------
 
 async function open() {
+  let info;
   try {
-    state.books = (await api("/info")).books;
+    info = await api("/info");
   } catch (problem) {
     return showTrouble(problem, open);
   }
-  if (!state.books.length) return showNoBook();
+  state.books = info.books.filter((one) => one.total_chunks);
+  if (!state.books.length) {
+    showNoBook(info.ingesting[0]);
+    return setTimeout(open, LOOK_MS);
+  }
   const asked = new URLSearchParams(location.search);
   const book = state.books.find((one) => one.book_id === asked.get("book")) || state.books[0];
   state.attached = takeSelection();
@@ -72,9 +80,6 @@ function startThread(notice = null) {
   note(null);
   state.messages = 0;
   panel.close();
-  const questions = suggestQuestions(state.contents).map((text) =>
-    make("li", {}, make("button", { type: "button", onclick: () => ask(text) }, text)),
-  );
   const lessons = allLessons().length;
   $("thread").replaceChildren(
     make(
@@ -83,10 +88,45 @@ function startThread(notice = null) {
       notice && make("p", { class: "notice", role: "status" }, notice),
       make("h2", {}, "What would you like to know?"),
       make("p", {}, `Ask “${state.book.title}”: ${lessons} ${lessons === 1 ? "lesson" : "lessons"}, and every answer shows where it stands.`),
-      questions.length > 0 && make("ul", { class: "suggestions", "aria-label": "Questions to begin with" }, questions),
+      make("ul", { class: "suggestions", "aria-label": "Questions to begin with", hidden: true }),
+      make("div", { class: "ingesting", hidden: true }),
     ),
   );
+  drawSuggestions();
+  followBook(LOOKS);
   $("question").focus();
+}
+
+function drawSuggestions() {
+  const list = $("thread").querySelector(".suggestions");
+  list.hidden = !state.contents.suggestions.length;
+  list.replaceChildren(...state.contents.suggestions.slice(0, SUGGESTED).map((text) => make("li", {}, make("button", { type: "button", onclick: () => ask(text) }, text))));
+}
+
+/** While a job is at work on the book the page says so; then it shows the book as it is, with questions that it answers. */
+async function followBook(looks) {
+  const welcome = $("thread").querySelector(".welcome");
+  const { ingesting } = await api("/info").catch(() => ({ ingesting: [] }));
+  const job = ingesting.find((one) => one.book_id === state.book.book_id);
+  const box = welcome.querySelector(".ingesting");
+  const ended = !box.hidden && !job;
+  box.hidden = !job;
+  if (job) renderProgress(box, job, "New pages of this book are being read in. You can ask meanwhile.");
+  if (ended || (!job && !state.contents.suggestions.length)) {
+    const contents = await api(`/contents?book_id=${encodeURIComponent(state.book.book_id)}`).catch(() => state.contents);
+    if (!welcome.isConnected) return;
+    state.contents = contents;
+    drawSuggestions();
+  }
+  if (welcome.isConnected && (job || (looks > 0 && !state.contents.suggestions.length))) setTimeout(() => welcome.isConnected && followBook(job ? LOOKS : looks - 1), LOOK_MS);
+}
+
+function renderProgress(box, job, words) {
+  const share = Math.round(100 * job.progress);
+  const bar = box.querySelector("progress") || make("progress", { max: "100", "aria-label": "Read in" });
+  bar.value = share;
+  const files = job.files_total ? `${job.files_processed} of ${job.files_total} files · ` : "";
+  box.replaceChildren(make("p", {}, words), bar, make("p", { class: "share" }, `${files}${share} %`));
 }
 
 // --- an earlier conversation -----------------------------------------------------------------------
@@ -182,7 +222,7 @@ async function ask(text) {
     });
     state.messages += 2;
     finish(turn, reply, reply.session_id);
-    speak(turn.querySelector(".answer").textContent);
+    speak(turn.querySelector(".answer").innerText);
     note(reply.session_id);
     threads.load(state.book.book_id, reply.session_id);
   } catch (problem) {
@@ -336,10 +376,13 @@ function showTrouble(problem, again) {
   $("thread").replaceChildren(renderTrouble(problem, again));
 }
 
-function showNoBook() {
-  $("thread").replaceChildren(
-    make("section", { class: "welcome" }, make("h2", {}, "There is no book yet"), make("p", {}, "Make one from a folder of Markdown files, then reload this page:"), make("pre", {}, "askbook ingest FOLDER")),
-  );
+/** It becomes the book's page by itself. */
+function showNoBook(job) {
+  const about = job
+    ? [make("h2", {}, "This book is being read in"), make("div", { class: "ingesting" })]
+    : [make("h2", {}, "There is no book yet"), make("p", {}, "Make one from a folder of Markdown files:"), make("pre", {}, "askbook ingest FOLDER")];
+  $("thread").replaceChildren(make("section", { class: "welcome" }, about));
+  if (job) renderProgress($("thread").querySelector(".ingesting"), job, "You can ask as soon as its first pages are there. This page shows it by itself.");
 }
 
 // --- the text that a question is about -------------------------------------------------------------

@@ -11,10 +11,17 @@ const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(\s+)(?=\S)/;
 const TABLE = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
 const BLANK = /^\s*$/;
+// Where a formula of its own lines begins, and what ends it.
+const FORMULA = /^ {0,3}[\ue000\ue001]*(\$\$|\\\[|\\begin\{((?:align|equation|gather|multline|eqnarray|alignat)\*?)\})/;
+const LINES_MOST = 200;
+const FORMULA_ENDS = { "$$": "$$", "\\[": "\\]" };
+const AFTER_FORMULA = /^[\ue000\ue001]*\s*(?:\{#[^{}]*\}|\([\w:-]+\))?\s*$/;
+const ADMONITION = /^\s*\[!(\w+)\][+-]?\s*(.*)$/;
 
 /**
  * `cite(number)` gives the node for a mark such as [1], or null where it is no mark;
- * `mayLink(url)` says which addresses become links. Both may be left out: then marks and links are text.
+ * `mayLink(url)` says which addresses become links; `picture(url, words)` gives the node for a picture of the book.
+ * Each may be left out: then marks, links and pictures are text.
  */
 export function renderMarkdown(text, options = {}) {
   const fragment = document.createDocumentFragment();
@@ -41,6 +48,8 @@ function readBlock(lines, at, options, depth) {
   const heading = line.match(HEADING);
   if (heading) return [make(`h${Math.min(6, heading[1].length + 2)}`, {}, inline(heading[2], options)), at + 1];
   if (FENCE.test(line)) return readFence(lines, at);
+  const formula = FORMULA.test(line) && readFormula(lines, at);
+  if (formula) return formula;
   if (RULE.test(line)) return [make("hr"), at + 1];
   if (QUOTE.test(line)) return readQuote(lines, at, options, depth);
   if (ITEM.test(line)) return readList(lines, at, options, depth);
@@ -55,7 +64,25 @@ function readFence(lines, at) {
   const code = [];
   for (at += 1; at < lines.length && !closing.test(lines[at]); at += 1)
     code.push(lines[at].replace(new RegExp(`^ {0,${indent.length}}`), ""));
-  return [codeBlock(code.join("\n"), info.trim().split(/[\s{,]/)[0]), at + 1];
+  const language = info.trim().split(/[\s,]/)[0].replace(/^\{(\w+)\}$/, "$1").split("{")[0];
+  return [language === "math" ? formula(code.join("\n"), true, "div") : codeBlock(code.join("\n"), language), at + 1];
+}
+
+/** Null where it does not end: then it is no formula. */
+function readFormula(lines, at) {
+  const [, opening, environment] = lines[at].match(FORMULA);
+  const closing = FORMULA_ENDS[opening] || `\\end{${environment}}`;
+  const inner = [lines[at].slice(lines[at].indexOf(opening) + (environment ? 0 : opening.length))];
+  while (!inner.at(-1).includes(closing)) if (inner.push(lines[(at += 1)]) > LINES_MOST || at >= lines.length) return null;
+  const tex = inner.join("\n");
+  const end = tex.indexOf(closing);
+  if (!AFTER_FORMULA.test(tex.slice(end + closing.length)) || (opening === "\\[" && !/[\\^_={}<>+]/.test(tex.slice(0, end)))) return null;
+  return [formula(tex.slice(0, environment ? end + closing.length : end), true, "div"), at + 1];
+}
+
+/** As it is written; `showMath` draws it. */
+function formula(tex, display, tag = "span") {
+  return make(tag, { class: display ? "math display" : "math" }, tex.trim());
 }
 
 function readIndented(lines, at) {
@@ -91,7 +118,10 @@ function readQuote(lines, at, options, depth) {
     if (!QUOTE.test(lines[at]) && opensBlock(lines[at])) break;
     inner.push(lines[at].replace(QUOTE, ""));
   }
-  return [make("blockquote", {}, blocks(inner, options, depth + 1)), at];
+  const [, kind, title] = inner[0].match(ADMONITION) || [];
+  if (!kind) return [make("blockquote", {}, blocks(inner, options, depth + 1)), at];
+  const name = title || kind[0].toUpperCase() + kind.slice(1).toLowerCase();
+  return [make("blockquote", { class: "admonition", "data-kind": kind.toLowerCase() }, make("p", { class: "title" }, inline(name, options)), blocks(inner.slice(1), options, depth + 1)), at];
 }
 
 function readList(lines, at, options, depth) {
@@ -103,7 +133,7 @@ function readList(lines, at, options, depth) {
     const mark = lines[at].match(ITEM);
     if (!mark || /\d/.test(mark[2]) !== ordered || RULE.test(lines[at])) break;
     const width = mark[1].length + mark[2].length + Math.min(mark[3].length, 4);
-    const inner = [lines[at].slice(width)];
+    const inner = [lines[at].slice(width).replace(/^\[([ xX])\] /, (_, done) => (done === " " ? "☐ " : "☑ "))];
     let blank = false;
     for (at += 1; at < lines.length; at += 1) {
       const belongs = lines[at].startsWith(" ".repeat(width));
@@ -151,7 +181,7 @@ function readTable(lines, at, options) {
 }
 
 function opensBlock(line) {
-  return HEADING.test(line) || FENCE.test(line) || QUOTE.test(line) || ITEM.test(line) || RULE.test(line);
+  return HEADING.test(line) || FENCE.test(line) || QUOTE.test(line) || ITEM.test(line) || RULE.test(line) || FORMULA.test(line);
 }
 
 function readParagraph(lines, at, options) {
@@ -165,16 +195,23 @@ function readParagraph(lines, at, options) {
 
 const SPECIAL = new RegExp(
   [
+    String.raw`\$\$(?<shown>[^$]+)\$\$`,
+    String.raw`\\\[(?!\d+\])(?<shownToo>[^]{1,4000}?)\\\]`,
+    String.raw`\\\((?<inlined>[^]{1,4000}?)\\\)`,
     String.raw`\\(?<escaped>[!-/:-@\[-${"`"}{-~])`,
     "(?<ticks>`+)",
     String.raw`(?<image>!)?\[(?<label>(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\((?<url><[^<>\n]*>|[^\s()<>]*(?:\([^\s()]*\)[^\s()<>]*)*)(?:\s+(?:"[^"]*"|'[^']*'))?\)`,
     String.raw`\[(?<marks>\d{1,3}(?:\s*,\s*\d{1,3})*)\]`,
     String.raw`<(?<auto>https?:\/\/[^\s<>]+)>`,
     String.raw`<br\s*\/?>(?<br>)`,
+    String.raw`<img\b(?<tag>[^<>]*)>`,
+    String.raw`<summary\b[^<>]*>(?<summary>[^<>]*)<\/summary>`,
+    String.raw`<\/?(?:details|summary|div|p|center|figure|figcaption|section|span|kbd|sub|sup|abbr|small|u)\b[^<>]*>(?<wrapper>)`,
     String.raw`(?<strong>\*\*\*|\*\*|__)(?=\S)`,
     String.raw`(?<strike>~~)(?=\S)`,
     String.raw`(?<emphasis>[*_])(?=\S)`,
-    String.raw`\$(?<math>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?!\d)`,
+    String.raw`(?<![\w$])\$(?<math>[^\s$${"`"}](?:[^$${"`"}]*[^\s$\\${"`"}])?)\$(?!\d)`,
+    String.raw`\[\^(?<footnote>[^\[\]\s]{1,40})\]:?`,
     String.raw`&(?<entity>amp|lt|gt|quot|apos|nbsp|#39);`,
     String.raw`(?<hard> {2,}\n|\\\n)`,
   ].join("|"),
@@ -207,17 +244,36 @@ function readInline(text, found, options, depth) {
   const nested = (words) => inline(words, options, depth + 1);
   if (groups.escaped) return [groups.escaped, end];
   if (groups.entity) return [ENTITIES[groups.entity], end];
+  if (groups.wrapper !== undefined) return ["", end];
+  if (groups.summary !== undefined) return [make("strong", {}, groups.summary.trim()), end];
   if (groups.hard || groups.br !== undefined) return [make("br"), end];
   if (groups.ticks) return readCode(text, found.index, groups.ticks);
-  if (groups.math) return [make("span", { class: "math" }, groups.math), end];
+  const escaped = groups.shownToo ?? groups.inlined;
+  // Brackets that are escaped and no more, as in \[#12\] and \(see below\).
+  if (escaped && !/[\\^_={}<>+]/.test(escaped) && (groups.shownToo || /\p{L}{2}/u.test(escaped))) return [text[found.index + 1], found.index + 2];
+  const display = groups.shown || groups.shownToo;
+  if (display) return [formula(display, true), end];
+  if (groups.math || groups.inlined) return [formula(groups.math || groups.inlined, false), end];
+  if (groups.footnote) return [make("sup", {}, groups.footnote), end];
   if (groups.marks) return [readMarks(groups.marks, options), end];
   if (groups.auto) return [link(groups.auto, [groups.auto], options), end];
-  // A picture would be fetched from wherever the text says: its words stand for it.
-  if (groups.image) return [make("span", { class: "picture" }, groups.label || "image"), end];
+  if (groups.image) return [renderPicture(groups.url.replace(/^<|>$/g, ""), groups.label, options), end];
+  if (groups.tag !== undefined) return [renderPicture(attribute(groups.tag, "src"), attribute(groups.tag, "alt"), options), end];
   if (groups.label !== undefined) return [link(groups.url.replace(/^<|>$/g, ""), nested(groups.label), options), end];
   const [mark, tag] = groups.strong ? [groups.strong, "strong"] : groups.strike ? ["~~", "del"] : [groups.emphasis, "em"];
   const inner = (words) => (mark === "***" ? make("em", {}, nested(words)) : nested(words));
   return readEmphasis(text, found.index, mark, (words) => make(tag, {}, inner(words)));
+}
+
+/** A picture would be fetched from wherever the text says: its words stand for it, unless it is known to be the book's. */
+function renderPicture(url, words, options) {
+  const isElsewhere = /^(?:[a-z][a-z0-9+.-]*:|[\\/]{2})/i.test(url);
+  return (url && !isElsewhere && options.picture?.(url, words)) || make("span", { class: "picture" }, words || "image");
+}
+
+function attribute(tag, name) {
+  const found = tag.match(new RegExp(`\\b${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s"'>]+))`, "i"));
+  return found ? found[1] ?? found[2] ?? found[3] : "";
 }
 
 function readCode(text, start, ticks) {

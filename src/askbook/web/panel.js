@@ -1,6 +1,7 @@
 // The source beside the answer: its passage with the cited words marked, and the way to it in the book.
 
-import { icon, make, renderMarkdown, safeAddress, titleOf } from "./answer.js";
+import { icon, make, picture, renderMarkdown, safeAddress, showMath, titleOf } from "./answer.js";
+import { toPart } from "./spans.js";
 
 // Stand in the text where the quote begins and ends until it is drawn.
 const BEGIN = "\ue000";
@@ -40,17 +41,21 @@ export class Panel {
   async load(source) {
     if (!source.chunk_id) return null;
     try {
-      const { chunks } = await this.api(`/context/${source.chunk_id}?reach=0${this.ofBook(source)}`);
+      const { chunks } = await this.api(`/context/${source.chunk_id}?reach=0&book_id=${this.bookOf(source)}`);
       const { text, metadata } = chunks[0];
-      return { text, path: metadata.heading_path, span: findSpan(text, source.quote, metadata) };
+      return { text, path: metadata.heading_path, span: source.places ? "" : toPart(text, source.quote) };
     } catch {
       return null;
     }
   }
 
-  ofBook(source) {
-    const book = new URL(this.readUrl(source), location.origin).pathname.split("/")[2];
-    return `&book_id=${book}`;
+  bookOf(source) {
+    return new URL(this.readUrl(source), location.origin).pathname.split("/")[2];
+  }
+
+  picture(source, src, alt) {
+    const named = encodeURIComponent(src.replace(/[\ue000\ue001]/g, ""));
+    return source.chunk_id && picture(`/picture/${this.bookOf(source)}/${source.chunk_id}?src=${named}`, alt.replace(/[\ue000\ue001]/g, ""));
   }
 
   frame(source, number) {
@@ -68,11 +73,11 @@ export class Panel {
 
   /** Twice: with what the answer carried, and when the whole passage is there. Whatever has the focus keeps it. */
   draw(source, { text, path, span }) {
-    this.link.href = this.readUrl(source, span);
+    this.link.href = this.readUrl(source, span || undefined);
     this.body.replaceChildren(
       make("p", { class: "path" }, path.slice(0, -1).join(" › ")),
       make("h3", {}, path.at(-1)),
-      make("div", { class: "answer passage", tabindex: "0", role: "region", "aria-label": "The passage" }, renderPassage(text, quotesOf(source), path.at(-1))),
+      make("div", { class: "answer passage", tabindex: "0", role: "region", "aria-label": "The passage" }, renderPassage(text, quotesOf(source), path.at(-1), (src, alt) => this.picture(source, src, alt))),
     );
     this.body.querySelector("mark")?.scrollIntoView({ block: "nearest" });
   }
@@ -82,13 +87,13 @@ function quotesOf(source) {
   return source.places?.map((one) => one.quote) || [source.quote].filter(Boolean);
 }
 
-function renderPassage(text, quotes, title) {
-  const passage = renderMarkdown(quotes.reduce(markQuote, text));
+function renderPassage(text, quotes, title, picture) {
+  const passage = renderMarkdown(quotes.reduce(markQuote, text), { picture });
   markBetween(passage);
   // Its own heading stands above it already.
   const first = passage.firstElementChild;
   if (/^H\d$/.test(first?.tagName) && first.textContent === title) first.remove();
-  return passage;
+  return showMath(passage);
 }
 
 function markQuote(text, quote) {
@@ -121,12 +126,4 @@ function markBetween(root) {
     });
     node.replaceWith(...parts);
   }
-}
-
-/** For the reader's address: offsets in the file, in characters, where the passage is one unbroken stretch of it. */
-function findSpan(text, quote, place) {
-  const at = quote ? text.indexOf(quote) : -1;
-  if (at < 0 || place.end - place.start !== [...text].length) return "";
-  const from = place.start + [...text.slice(0, at)].length;
-  return `&from=${from}&to=${from + [...quote].length}`;
 }

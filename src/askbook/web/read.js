@@ -2,10 +2,12 @@
 
 import { copyButton } from "./markdown.js";
 import { highlight } from "./highlight.js";
-import { call } from "./stream.js";
-import { icon, make, renderWrong } from "./dom.js";
+import { showMath } from "./math.js";
+import { settle } from "./pictures.js";
+import { wireSearch } from "./search.js";
+import { icon } from "./dom.js";
 import { renderKeyForm } from "./keyform.js";
-import { SELECTED_MAX, keepSelection, keyHeaders, switchTheme } from "./state.js";
+import { SELECTED_MAX, keepSelection, switchTheme } from "./state.js";
 
 const book = document.body.dataset.book;
 const find = (selector) => document.querySelector(selector);
@@ -14,8 +16,16 @@ if (find('[data-state="locked"]'))
   find("main > p").after(renderKeyForm(() => location.reload()));
 if (book) {
   dressListings();
+  showMath(find(".lesson"));
+  document.querySelectorAll(".lesson img").forEach(settle);
   wireTop();
-  wireSearch();
+  const search = find(".find input");
+  wireSearch(book, search, find(".found"), (words) => (find("[data-spoken]").textContent = words));
+  addEventListener("keydown", (event) => {
+    if (event.key !== "/" || isTyping(event)) return;
+    event.preventDefault();
+    search.focus();
+  });
   wireSelection();
   // By hand: scrollIntoView would make the next Tab begin there.
   const contents = find(".contents");
@@ -46,65 +56,6 @@ function wireTop() {
   find(".contents").addEventListener("click", (event) => {
     if (event.target.closest("a")) find(".contents").classList.remove("open");
   });
-}
-
-// --- search in the book ----------------------------------------------------------------------------
-
-const TIER_MAX = 4;
-
-function wireSearch() {
-  const input = find(".find input");
-  const box = find(".found");
-  let waiting;
-  const close = () => show(null);
-  const show = (content) => {
-    box.hidden = content === null;
-    box.replaceChildren(...(content ? [content].flat() : []));
-  };
-  const search = async () => {
-    const text = input.value.trim();
-    if (text.length < 3) return close();
-    try {
-      const body = { text, book_id: book, limit: 8, hardware_tier_filter: TIER_MAX };
-      const answer = await call("/search", { method: "POST", body, headers: keyHeaders() });
-      if (input.value.trim() === text) show(renderFound(answer.results));
-    } catch (problem) {
-      if (problem.status === 401) show(renderKeyForm(search));
-      else show(renderWrong(problem));
-    }
-  };
-  input.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(search, 250);
-  });
-  find(".find").addEventListener("submit", (event) => {
-    event.preventDefault();
-    clearTimeout(waiting);
-    search();
-  });
-  addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !box.hidden) {
-      close();
-      input.focus();
-    } else if (event.key === "/" && !isTyping(event)) {
-      event.preventDefault();
-      input.focus();
-    }
-  });
-  addEventListener("click", (event) => {
-    if (!box.contains(event.target) && event.target !== input) close();
-  });
-}
-
-function renderFound(results) {
-  find("[data-spoken]").textContent = `${results.length} places found`;
-  if (!results.length) return make("p", {}, "Nothing in this book fits. Try other words.");
-  const lines = results.map((one) => {
-    const path = one.heading_path;
-    const place = `/read/${encodeURIComponent(book)}?chunk=${one.chunk_id}`;
-    return make("li", {}, make("a", { href: place }, make("strong", {}, path.at(-1)), make("span", {}, path.slice(1, -1).slice(-2).join(" › "))));
-  });
-  return make("ol", {}, lines);
 }
 
 // --- ask about what is selected --------------------------------------------------------------------

@@ -1,7 +1,6 @@
 // The widget's panel: a conversation with one book, in a shadow root of its own, on a page that is somebody else's.
 
-import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, renderWrong, safeAddress, titleOf } from "./answer.js";
-import { suggestQuestions } from "./suggestions.js";
+import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, renderWrong, safeAddress, showMath, titleOf } from "./answer.js";
 
 const READER = "askbook-reader";
 const SESSION = "askbook-session";
@@ -100,7 +99,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
     log.replaceChildren(hello);
     const contents = await call(`${home}/contents?${new URLSearchParams(named)}`, { headers }).catch(() => null);
     if (!contents || !hello.isConnected) return;
-    const questions = suggestQuestions(contents, 3).map((text) => make("li", {}, make("button", { type: "button", onclick: () => ask(text) }, text)));
+    const questions = contents.suggestions.slice(0, 3).map((text) => make("li", {}, make("button", { type: "button", onclick: () => ask(text) }, text)));
     if (questions.length) hello.append(make("ul", { "aria-label": "Questions to begin with" }, questions));
   }
 
@@ -190,7 +189,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
     const own = new Set([location.origin, ...(reply.sources || []).map(linkTo).filter(Boolean).map((url) => new URL(url).origin)]);
     const shown = make("div", { class: "source", hidden: true });
     const onSource = (source, number, chip) => showSource(shown, source, number, chip);
-    const whole = renderReply(reply, { onSource, linkTo, mayLink: (address) => own.has(new URL(address).origin) });
+    const whole = renderReply(reply, { onSource, linkTo, headers, mayLink: (address) => own.has(new URL(address).origin) });
     const message = make("div", { class: "theirs" }, whole, shown, turn && thumbs(turn));
     for (const link of message.querySelectorAll("a[href]")) Object.assign(link, { target: "_blank", rel: "noopener" });
     const question = log.lastElementChild;
@@ -208,7 +207,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
     const back = make("button", { type: "button", class: "quiet", "aria-label": "Close the source", onclick: () => (showSource(shown, source, number, chip), chip.focus()) }, icon("close"));
     const href = safeAddress(linkTo(source));
     const link = href && make("a", { class: "button", href, target: "_blank", rel: "noopener" }, "Read it in the book");
-    shown.replaceChildren(make("div", { class: "head" }, make("b", {}, `${number}`), make("span", {}, titleOf(source)), back), make("div", { class: "answer", tabindex: "0", role: "region", "aria-label": "What it says" }, renderMarkdown(source.places?.map((one) => one.quote).join("\n\n") || source.quote || source.chunk_text)), link || "");
+    shown.replaceChildren(make("div", { class: "head" }, make("b", {}, `${number}`), make("span", {}, titleOf(source)), back), make("div", { class: "answer", tabindex: "0", role: "region", "aria-label": "What it says" }, showMath(renderMarkdown(source.places?.map((one) => one.quote).join("\n\n") || source.quote || source.chunk_text))), link || "");
     shown.hidden = false;
     shown.scrollIntoView({ block: "nearest" });
     (link || back).focus();

@@ -57,11 +57,10 @@ async def status(
         books = [await running.find_book(caller, book_id)]
     else:
         books = find_books(caller, await running.askbook.ledger.load_books())
-    known = {one.book_id for one in books}
-    jobs = [job for one in known for job in await running.askbook.jobs.load_all(one, limit)]
-    jobs.sort(key=lambda job: -job.job_id)
+    # Also of a book that is not there yet: its first job has only begun.
+    jobs = await running.askbook.jobs.load_all(books[0].book_id if book_id else None, limit, caller.scope)
     return IngestionStatus(
-        jobs=[_to_body(job) for job in jobs[:limit]],
+        jobs=[_to_body(job) for job in jobs],
         states=[await _load_state(running, one, records) for one in books],
     )
 

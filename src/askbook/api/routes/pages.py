@@ -1,4 +1,4 @@
-"""The pages for people: `/` (chat), `/read/…` (the lessons), `/admin`, `/docs`, `/widget.js`, and `/assets`, their parts.
+"""The pages for people: `/` (chat), `/read/…` (the lessons), `/picture/…` (theirs), `/admin`, `/docs`, `/widget.js`, and `/assets`, their parts.
 
 Nothing of it comes from elsewhere. `/` is a shell without data; what it shows it asks of the API with the reader's key.
 """
@@ -8,19 +8,24 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import html
 import re
 from functools import cache
 from importlib.resources import files
+from pathlib import Path as Folder
 from typing import Annotated
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from askbook.answer.quotes import find_runs, place_quote
 from askbook.api.callers import Caller, find_books, get_caller
 from askbook.api.lesson_page import find_lesson, read_url, render_notice, render_page
 from askbook.api.lesson_text import CITED_ID, Span
 from askbook.api.requests import BOOK_ID, UUID
 from askbook.api.running import Reader, Running, Up
+from askbook.book.pictures import read_picture
 from askbook.domain import Chunk, Outline, OutlineLesson, to_public_id
 from askbook.errors import NotAllowed, NotFound
 
@@ -32,8 +37,13 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
 COOKIE = "askbook_reader"
-"""A browser that follows a link sends no key: this cookie holds it for `/read`, and for nothing else."""
+"""A browser that follows a link sends no key: this cookie holds it for `/read` and `/picture`, and for nothing else."""
 PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+PICTURE_HEADERS = {
+    # Opened by itself, an SVG could run a script; in an <img> it never does.
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'",
+    "Cache-Control": "private, max-age=300",
+}
 PRIVATE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
 
 
@@ -83,7 +93,8 @@ async def keep_key(request: Request, caller: Reader) -> Response:
         key = request.headers.get("x-api-key") or request.headers["authorization"].partition(" ")[2]
         # What a proxy says of its own side can only make it stricter.
         secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
-        response.set_cookie(COOKIE, key, path="/read", httponly=True, samesite="strict", secure=secure)
+        for path in ("/read", "/picture"):
+            response.set_cookie(COOKIE, key, path=path, httponly=True, samesite="strict", secure=secure)
     return response
 
 
@@ -133,8 +144,9 @@ async def read(
     chunk: ChunkId = None,
     start: Annotated[Offset, Query(alias="from")] = None,
     end: Annotated[Offset, Query(alias="to")] = None,
+    part: Annotated[str | None, Query(pattern=r"^\d{1,7}-\d{1,7}$")] = None,
 ) -> Response:
-    """A lesson. `from` and `to`, offsets in its file, or else `chunk` say which words to mark."""
+    """A lesson. What it marks: `from` and `to`, offsets in its file; or a `part` of the `chunk`'s text; or the chunk."""
     if isinstance(reader, NotAllowed):
         return _ask_for_key(reader)
     try:
@@ -143,10 +155,29 @@ async def read(
         chunks = await running.askbook.ledger.load_lesson(outline.book_id, lesson.parent_doc_id)
     except NotFound as error:
         return _tell_missing(error)
-    cited = _find_cited(chunks, chunk, start, end)
+    cited = (start, end) if start is not None and end is not None and start < end else _find_cited(chunks, chunk, part)
     # A long lesson takes a while to write; nobody else shall wait for it.
     page = await asyncio.to_thread(render_page, outline, book_id, lesson, chunks, cited)
     return HTMLResponse(page, headers=PRIVATE_HEADERS)
+
+
+@router.get("/picture/{book_id}/{chunk_id}")
+async def show_picture(
+    book_id: BookPath,
+    chunk_id: Annotated[str, Path(pattern=UUID)],
+    src: Annotated[str, Query(min_length=1, max_length=1000)],
+    running: Up,
+    reader: PageReader,
+) -> Response:
+    """A picture of the book's folder, as the chunk names it; what its text does not name cannot be had."""
+    if isinstance(reader, NotAllowed):
+        raise reader
+    book = await running.find_book(reader, book_id)
+    [chunk] = await running.askbook.ledger.load_neighbours(book.book_id, chunk_id.lower(), 0)
+    if unquote(src) not in unquote(html.unescape(chunk.text)):
+        raise NotFound("there is no such picture in this chunk")
+    body, kind = await asyncio.to_thread(read_picture, Folder(book.folder), chunk.source_file, src)
+    return Response(body, media_type=kind, headers=PICTURE_HEADERS)
 
 
 async def _load_outline(running: Running, caller: Caller, book_id: str) -> Outline:
@@ -170,10 +201,15 @@ def _find_lesson_of(outline: Outline, chunks: list[Chunk]) -> OutlineLesson:
     return next((one for one in outline.lessons if one.source_file == file), outline.lessons[0])
 
 
-def _find_cited(chunks: list[Chunk], chunk_id: str | None, start: int | None, end: int | None) -> Span | None:
-    if start is not None and end is not None and start < end:
-        return start, end
-    return next(((one.start, one.end) for one in chunks if chunk_id and one.id == chunk_id.lower()), None)
+def _find_cited(chunks: list[Chunk], chunk_id: str | None, part: str | None) -> Span | None:
+    chunk = next((one for one in chunks if chunk_id and one.id == chunk_id.lower()), None)
+    if chunk is None:
+        return None
+    first, last = map(int, part.split("-")) if part else (0, len(chunk.text))
+    # A chunk may hold a line twice that its file has once: what the file has in one run is marked.
+    runs = find_runs(chunk, first, last) if part else []
+    longest = max(runs, key=lambda run: run[1] - run[0], default=None)
+    return (longest and place_quote(chunk, *longest)) or (chunk.start, chunk.end)
 
 
 def _ask_for_key(error: NotAllowed) -> Response:

@@ -14,6 +14,7 @@ from askbook.api.book_schemas import (
     ContextResponse,
     DocumentChunk,
     InfoResponse,
+    Ingesting,
     LessonResponse,
 )
 from askbook.api.callers import find_books
@@ -77,11 +78,12 @@ async def lesson(
 
 @router.get("/contents", responses=errors(404))
 async def contents(running: Up, caller: Reader, book_id: BookId | None = None) -> ContentsResponse:
-    """A book's table of contents: modules, chapters, lessons and their sections."""
+    """A book's table of contents: modules, chapters, lessons and their sections; and what to ask it to begin with."""
     book = await running.find_book(caller, book_id)
     outline = await running.askbook.ledger.load_outline(book.book_id)
     public = to_public_id(book.book_id)
-    return ContentsResponse.from_outline(outline, public, lambda lesson: read_url(public, lesson))
+    suggestions = await running.askbook.ledger.load_suggestions(book.book_id)
+    return ContentsResponse.from_outline(outline, public, lambda lesson: read_url(public, lesson), suggestions)
 
 
 @router.get("/info", responses=errors())
@@ -90,12 +92,14 @@ async def info(running: Up, caller: Reader) -> InfoResponse:
     askbook = running.askbook
     collection = running.settings.qdrant_collection_name
     books = find_books(caller, await askbook.ledger.load_books())
+    jobs = [one for one in await askbook.jobs.load_open() if caller.scope.holds(one.book_id)]
     return InfoResponse(
         version=__version__,
         embedder=askbook.embedder.name if askbook.embedder else None,
         reranker=askbook.reranker.name if askbook.reranker else None,
         model=askbook.agent.name if askbook.agent else None,
         books=[BookInfo.from_record(one, to_public_id(one.book_id), collection) for one in books],
+        ingesting=[Ingesting.from_job(one, to_public_id(one.book_id)) for one in jobs],
     )
 
 

@@ -1,0 +1,116 @@
+"""The pictures of a book: which ones a text shows, and their bytes. Nothing outside the book's folder is read, no link followed."""
+
+from __future__ import annotations
+
+import html
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from askbook.errors import NotFound
+
+MAX_BYTES = 10 * 2**20
+ROOTS = ("", "static", "public", "docs", "src")
+"""Where the generators of sites look for `/img/robot.png`."""
+
+_IMAGE = re.compile(
+    r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+    r"|!\[(?P<alt>(?:\\.|[^\[\]\\]|\[[^\[\]]*\])*)\]"
+    r"\(\s*(?P<src><[^<>\n]*>|[^\s()<>]*(?:\([^\s()]*\)[^\s()<>]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
+    r"|<img\b(?P<attributes>[^<>]{0,2000})>",
+    re.DOTALL | re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(r"\b(src|alt)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+_SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE svg[^>\[]*>\s*)*<svg[\s>]", re.DOTALL)
+_SIGNATURES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
+    (re.compile(rb"....ftyp(?:avif|avis|....(?:....){0,8}avif)", re.DOTALL), "image/avif"),
+    (_SVG, "image/svg+xml"),
+)
+HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    alt: str
+    src: str
+    """As the text has it."""
+
+
+def find_pictures(text: str) -> Iterator[Picture]:
+    """Those of the book itself that the text shows, in order; what is elsewhere is not the book's."""
+    for found in _IMAGE.finditer(text):
+        if found["attributes"] is not None:
+            alt, src = read_attributes(found["attributes"])
+        else:
+            alt, src = found["alt"], (found["src"] or "").removeprefix("<").removesuffix(">")
+        if src and is_local(src):
+            yield Picture(alt or "", src)
+
+
+def read_attributes(tag: str) -> tuple[str, str]:
+    """The words and the address of an `<img …>`."""
+    values = {
+        found[1].lower(): html.unescape(found[2] or found[3] or found[4] or "") for found in _ATTRIBUTE.finditer(tag)
+    }
+    return values.get("alt", ""), values.get("src", "")
+
+
+def is_local(src: str) -> bool:
+    try:
+        parts = urlsplit(src)
+    except ValueError:
+        return False
+    return bool(parts.path) and not parts.scheme and not parts.netloc
+
+
+def read_picture(folder: Path, source_file: str, src: str) -> tuple[bytes, str]:
+    """The bytes of a picture that a lesson shows, and their media type, by what they are."""
+    for parts in _find_places(source_file, src):
+        raw = _read_file(folder, parts)
+        kind = _find_kind(raw[:HEAD_BYTES])
+        if kind is not None:
+            return raw, kind
+    raise NotFound("there is no such picture in this book")
+
+
+def _find_places(source_file: str, src: str) -> Iterator[tuple[str, ...]]:
+    path = unquote(urlsplit(src).path) if is_local(src) else ""
+    if not path or "\\" in path or "\0" in path:
+        return
+    above = [posixpath.dirname(source_file)] if not path.startswith("/") else ROOTS
+    for folder in above:
+        parts = tuple(posixpath.normpath(posixpath.join(folder, path.lstrip("/"))).split("/"))
+        # Hidden files are no part of a book, and `..` leads out of it.
+        if not any(part.startswith(".") for part in parts):
+            yield parts
+
+
+def _read_file(folder: Path, parts: tuple[str, ...]) -> bytes:
+    """Nothing where it is not a plain file of the folder, or larger than a picture should be."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        home = folder.resolve()
+        path = home.joinpath(*parts)
+        if path.resolve() != path:
+            return b""
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+                return b""
+            return file.read(MAX_BYTES)
+    except (OSError, RuntimeError, ValueError):
+        # Not there any more, or never was: readers see its words.
+        return b""
+
+
+def _find_kind(head: bytes) -> str | None:
+    return next((kind for signature, kind in _SIGNATURES if signature.match(head.removeprefix(b"\xef\xbb\xbf"))), None)

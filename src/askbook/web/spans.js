@@ -1,0 +1,13 @@
+// Which words of a passage the reader marks, for its address.
+
+/** By where they stand in the passage's text, in characters. */
+export function toPart(text, quote) {
+  const at = quote ? text.indexOf(quote) : -1;
+  const start = at < 0 ? 0 : [...text.slice(0, at)].length;
+  return at < 0 ? "" : `&part=${start}-${start + [...quote].length}`;
+}
+
+/** By where they stand in the file. */
+export function toSpan(place) {
+  return place ? `&from=${place.start}&to=${place.end}` : "";
+}

@@ -1,0 +1,51 @@
+"""Formulas in a terminal: readable, whatever they hold, and never in code."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from askbook.cli.formulas import read_aloud, show_formulas
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (r"$\frac{a+b}{2}$ and $\frac12$", "(a+b)/2 and 1/2"),
+        (r"$\sqrt{x}$, $\sqrt[3]{x^2+1}$", "√x, ³√(x²+1)"),
+        (r"$x_{i+1}^{n}$, $e^{i\pi}$, $90^\circ$", "xᵢ₊₁ⁿ, e^(iπ), 90°"),
+        (r"\(\alpha \leq \beta\) \[\sum_{k=1}^n k\]", "α ≤ β ∑ₖ₌₁ⁿ k"),
+        (r"$$f = \begin{cases} x & x > 0 \\ 0 & \text{else} \end{cases}$$", "f = { x, x > 0; 0, else"),
+        (r"$$\begin{pmatrix} a & b \\ c & d \end{pmatrix}$$", "[a b; c d]"),
+        (r"$$\begin{aligned} a &= b \\ &= c \end{aligned}$$", "a = b\n= c"),
+        (r"$\left(\hat{y} - \mathbf{x}\right)$, $\lVert v \rVert$", "(ŷ - x), ‖ v ‖"),
+        (r"$\unknowncommand{x} + \foo$", "unknowncommand x + foo"),
+        (r"See \[#12\] and \(the note\), \(n - 1\)", r"See \[#12\] and \(the note\), n - 1"),
+        ("It costs $5 and $10, or $5-$6.", "It costs $5 and $10, or $5-$6."),
+        ("`$x_1$` and\n```sh\necho $a$b\n```", "`$x_1$` and\n```sh\necho $a$b\n```"),
+        ("```math\nx^2\n```", "x²"),
+    ],
+)
+def test_formulas_are_read(text: str, shown: str) -> None:
+    assert show_formulas(text) == shown
+
+
+def test_what_markdown_would_take_for_its_own_is_escaped() -> None:
+    assert show_formulas(r"$p_\theta * q$", escaped=True) == r"p\_θ \* q"
+
+
+@pytest.mark.parametrize("piece", [r"\frac", "{", "^", r"\begin{cases}", r"\sqrt[", "x_{", r"\left("])
+def test_a_formula_that_never_ends_is_read_all_the_same(piece: str) -> None:
+    assert read_aloud(piece * (4000 // len(piece)))
+    assert len(read_aloud("x + " * 10_000)) > 10_000
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([r"\frac", r"\sqrt", "{", "}", "^", "_", "&", r"\\", r"\begin{array}", "[", "x", r"\|", "\\"])
+    )
+)
+def test_any_tex_is_read(pieces: list[str]) -> None:
+    read_aloud("".join(pieces))

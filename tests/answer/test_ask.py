@@ -175,6 +175,8 @@ async def test_the_second_source(robots: Askbook) -> None:
 
     assert isinstance(more.reply, Answer)
     assert more.reply.sources[0].passage.chunk.source_file == second
+    none = await ask(robots, "Tell me more about the ninth source", thread_id=first.account.thread_id)
+    assert isinstance(none.reply, Refusal) and none.reply.reason == "ambiguous"
 
 
 @pytest.mark.parametrize("text", ["q" * 100, "q" * 1000, "asdfgh jklqwe", "How do I bake sourdough bread?"])

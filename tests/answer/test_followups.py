@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from askbook.answer.calibration import Fingerprint, load_built_in
-from askbook.answer.followups import LEANING, Turn, asks_nothing, resolve_question, search_thread, to_cited
+from askbook.answer.followups import (
+    LEANING,
+    Turn,
+    asks_nothing,
+    names_missing_source,
+    resolve_question,
+    search_thread,
+    to_cited,
+)
 from askbook.book.chunker import CHUNKER_VERSION
 from askbook.book.reader import read_book
 from askbook.domain import LIMIT_MAX, QUERY_MAX, Chunk, Cited, Filters, Passage, SearchMode, SearchOutcome, Signals
@@ -89,6 +97,24 @@ def test_a_cited_passage_can_be_named(question: str, meant: Cited) -> None:
     resolved = resolve_question(question, THREAD)
     assert resolved.kind == "source" and resolved.meant == meant
     assert resolved.text.startswith(f"{meant.title} {meant.text}")
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"),
+    [
+        ("Tell me more about the ninth source", True),
+        ("What does source 4 say?", True),
+        ("source 12", True),
+        ("What does the third source say?", False),
+        ("And the last source?", False),
+        ("How does the fourth one work?", False),
+        ("What is in [4]?", False),
+        ("Which source of noise is worst?", False),
+    ],
+)
+def test_a_source_that_was_not_cited_is_missing(question: str, missing: bool) -> None:
+    assert names_missing_source(question, THREAD) is missing
+    assert not names_missing_source(question, ())
 
 
 def test_what_is_asked_of_a_source_is_searched_with_it() -> None:

@@ -139,6 +139,15 @@ def test_a_reply_has_its_name_and_its_footer(turns: list[str]) -> None:
         assert found and address(found[1]) and 0 <= float(found[2]) <= 1
 
 
+def test_a_narrow_terminal_cuts_no_address(terminal: Terminal) -> None:
+    shown = terminal.python(
+        "import os, pty, sys\n"
+        "os.environ |= {'COLUMNS': '40', 'TERM': 'dumb', 'NO_COLOR': '1'}\n"
+        f"pty.spawn([sys.executable, '-c', 'from askbook.cli.main import run; run()', 'ask', {QUESTION!r}])"
+    ).stdout
+    assert SOURCE_LINE.search(shown.replace("\r", ""))
+
+
 def test_a_refusal_has_no_footer(turns: list[str]) -> None:
     refusal = turns[4]
     assert refusal.startswith(f"Agent: {REFUSAL}") and "Sources" not in refusal

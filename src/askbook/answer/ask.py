@@ -23,7 +23,15 @@ from askbook.answer.citations import Checking, Doubt, say_left_out
 from askbook.answer.cleaning import clean
 from askbook.answer.confidence import NOT_IN_BOOK, find_nearest, refuse
 from askbook.answer.extract import compose
-from askbook.answer.followups import Turn, asks_nothing, is_bare, resolve_question, search_thread, to_cited
+from askbook.answer.followups import (
+    Turn,
+    asks_nothing,
+    is_bare,
+    names_missing_source,
+    resolve_question,
+    search_thread,
+    to_cited,
+)
 from askbook.answer.guardrail import check_question
 from askbook.answer.librarian import Read, choose_excerpts, keep_lesson
 from askbook.answer.personal import narrow, prefer, to_metadata
@@ -260,6 +268,8 @@ class _Inquiry:
         too_short = any(len(one) < QUERY_MIN for one in resolved.searches)
         if too_short or (not self.turns and is_bare(text)) or asks_nothing(text):
             return _decline("Say in a few words what you want to know", "ambiguous")
+        if names_missing_source(text, self.turns):
+            return _decline("The last answer has fewer sources: name one of them by its number", "ambiguous")
         self.searched = resolved.text
         if resolved.kind in ASKS_FOR_MORE:
             self.said = "\n".join(one.content for one in thread.messages if one.role == "assistant")

@@ -81,10 +81,11 @@ _GREETINGS = frozenset(
 )
 _NAMES_NOTHING = STOPWORDS.union(_FILLERS.split())
 _WORD = re.compile(r"\w+(?:['-]\w+)*")
-_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_PLACES = {word: at for at, word in enumerate(_ORDINALS)} | {"last": -1}
 _NAMES_SOURCE = re.compile(
-    rf"\b(?P<word>{'|'.join(_PLACES)}) (?:one$|source|passage|reference|citation)\b(?! of\b)"
-    r"|\b(?:source|passage|reference|citation) (?P<number>[1-9])\b|(?<!\w)\[(?P<mark>[1-9])\]",
+    rf"\b(?P<word>{'|'.join(_PLACES)}) (?:one$|(?P<source>source|passage|reference|citation))\b(?! of\b)"
+    r"|\b(?:source|passage|reference|citation) (?P<number>[1-9]\d?)\b|(?<!\w)\[(?P<mark>[1-9]\d?)\]",
     re.IGNORECASE,
 )
 
@@ -117,13 +118,27 @@ def resolve_question(question: str, turns: Sequence[Turn]) -> Resolved:
     return Resolved("follows", {whole: LEANING, question: 1.0}, (question, whole))
 
 
+def names_missing_source(question: str, turns: Sequence[Turn]) -> bool:
+    """ "The ninth source", where the last answer that cites something has three."""
+    cited = next((turn.cited for turn in reversed(turns) if turn.cited), ())
+    found = _NAMES_SOURCE.search(question.rstrip(" .?!"))
+    # "The second one" and "[4]" may mean something else than a source.
+    if found is None or not cited or not (found["source"] or found["number"]):
+        return False
+    return _to_place(found) >= len(cited)
+
+
 def _find_source(question: str, cited: Sequence[Cited]) -> Cited | None:
     found = _NAMES_SOURCE.search(question.rstrip(" .?!"))
     if found is None or not cited:
         return None
-    name = found["word"]
-    place = _PLACES[name.lower()] if name else int(found["number"] or found["mark"]) - 1
+    place = _to_place(found)
     return cited[place] if place < len(cited) else None
+
+
+def _to_place(found: re.Match[str]) -> int:
+    name = found["word"]
+    return _PLACES[name.lower()] if name else int(found["number"] or found["mark"]) - 1
 
 
 def _find_content(text: str) -> list[str]:

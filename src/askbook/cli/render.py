@@ -157,8 +157,10 @@ def _show_sources(answer: Answer) -> None:
     for source in answer.sources:
         chunk = source.passage.chunk
         place = f" · {chunk.source_file}:{chunk.first_line}" if chunk.source_file else ""
-        out.print(Text(clean(f"[{source.number}] {chunk.url or source.title} (score: {source.passage.rating:.2f})")))
-        out.print(Text(clean(f"    {source.title}{place}"), style="dim"))
+        line = f"[{source.number}] {chunk.url or source.title} (score: {source.passage.rating:.2f})"
+        # An address that is cut by a newline can be neither clicked nor copied: the terminal wraps it by itself.
+        out.print(Text(clean(line)), soft_wrap=True)
+        out.print(Text(clean(f"    {source.title}{place}"), style="dim"), soft_wrap=True)
 
 
 def _show_refusal(refusal: Refusal, before: str) -> None:
@@ -172,7 +174,7 @@ def _show_refusal(refusal: Refusal, before: str) -> None:
     for passage in refusal.nearest:
         chunk = passage.chunk
         out.print(Text(clean(f"  {' › '.join(chunk.heading_path[1:] or chunk.heading_path)}")))
-        out.print(Text(clean(f"    {chunk.url} · {chunk.source_file}:{chunk.first_line}"), style="dim"))
+        out.print(Text(clean(f"    {chunk.url} · {chunk.source_file}:{chunk.first_line}"), style="dim"), soft_wrap=True)
 
 
 def _summarise(replied: Replied) -> str:

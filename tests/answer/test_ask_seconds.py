@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ async def ask(askbook: Askbook, streamed: bool = False) -> Seen:
 
 
 async def ask_once(
-    home: Path, script: Script, streamed: bool = False, seconds: float = ENOUGH, **settings: object
+    home: Path, script: Script, streamed: bool = False, seconds: float = ENOUGH, **settings: Any
 ) -> Seen:
     async with open_with_model(home, script, askbook_ask_seconds=seconds, **settings) as (askbook, _):
         await askbook.warm()
@@ -73,7 +74,7 @@ async def test_a_search_that_took_the_time_is_to_blame_for_it(home: Path, slow: 
         return ServiceReply(body={"results": scores}, delay=delay if number == slow else 0.0)
 
     with stand_in(rerank) as reranker:
-        service = {"askbook_reranker": "cohere", "cohere_api_key": "k", "cohere_base_url": reranker.url}
+        service: dict[str, Any] = {"askbook_reranker": "cohere", "cohere_api_key": "k", "cohere_base_url": reranker.url}
         script = [LOOK, Broken(how="hang")]
         seen = await ask_once(home, script, seconds=SECONDS, askbook_reranker_seconds=BUSY, **service)
     assert RIGHT in seen.answer.text and seen.answer.answered_by == "extractive"

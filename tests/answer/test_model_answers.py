@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -27,7 +27,7 @@ def api(request: pytest.FixtureRequest) -> Api:
     return request.param
 
 
-async def ask(home: Path, script: Script, api: Api, **settings: object) -> tuple[Replied, list[object]]:
+async def ask(home: Path, script: Script, api: Api, **settings: Any) -> tuple[Replied, list[object]]:
     """The reply, and every event before it; what was streamed is the text of the reply."""
     async with open_with_model(home, script, api, **settings) as (askbook, _):
         events = [event async for event in askbook.ask(Question(QUESTION, Filters(BOOK)))]

@@ -61,18 +61,20 @@ def test_an_empty_question_is_e005(ingested_demo: Path) -> None:
     ("embedder", "code"), [("openai", "E004"), ("cohere", "E006")], ids=["OpenAI is E004", "Cohere is E006"]
 )
 def test_a_vendor_has_its_code(tmp_path: Path, embedder: str, code: str) -> None:
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "gears.md").write_text("# Gears\n\nGear one turns four times a minute.\n", encoding="utf-8")
     with stand_in(lambda _number, _request: Reply(401)) as vendor:
-        said = run(
-            tmp_path,
-            *ASK,
-            ASKBOOK_EMBEDDER=embedder,
-            OPENAI_API_KEY=KEY,
-            OPENAI_BASE_URL=vendor.url,
-            OPENAI_EMBEDDING_MODEL="unknown",
-            COHERE_API_KEY=KEY,
-            COHERE_BASE_URL=vendor.url,
-            COHERE_MODEL="unknown",
-        )
+        chosen = {
+            "ASKBOOK_EMBEDDER": embedder,
+            "OPENAI_API_KEY": KEY,
+            "OPENAI_BASE_URL": vendor.url,
+            "OPENAI_EMBEDDING_MODEL": "unknown",
+            "COHERE_API_KEY": KEY,
+            "COHERE_BASE_URL": vendor.url,
+            "COHERE_MODEL": "unknown",
+        }
+        assert "refused the key" in run(tmp_path / "home", "ingest", str(tmp_path / "book"), **chosen)
+        said = run(tmp_path / "home", "search", "gear one", "--mode", "dense", **chosen)
     assert f"error {code}: " in said
 
 

@@ -21,7 +21,7 @@ from playwright.async_api import Browser, Page
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from api.service import build_settings, serve  # noqa: E402
+from api.service import build_settings, ingest, serve  # noqa: E402
 from askbook.answer.ask import get_reply  # noqa: E402
 from askbook.domain import Filters, Question  # noqa: E402
 from askbook.settings import Settings  # noqa: E402
@@ -30,6 +30,7 @@ from askbook.store.threads import Threads  # noqa: E402
 from askbook.wiring import open_askbook  # noqa: E402
 from web.browsing import DESKTOP, PHONE, find_chromium, open_browser, open_page  # noqa: E402
 from web.chatting import ask, open_chat  # noqa: E402
+from web.drawing import draw_png  # noqa: E402
 
 BOOK = "physical-ai-robotics"
 QUESTION = "Why does a subscriber get nothing from a best-effort publisher?"
@@ -48,6 +49,32 @@ ASKED = (
 )
 DAYS, MOST_A_DAY = 30, 9
 FIRST_SOURCE = re.compile("^Source 1: ")
+
+PAPER = r"""# Attention
+
+Attention lets a model look at all words of a sentence at once.
+
+## The formula of attention
+
+The attention of queries $Q$, keys $K$ and values $V$ is
+
+$$
+\operatorname{Attention}(Q, K, V) = \operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V
+$$
+
+where $d_k$ is the dimension of a key. Dividing by $\sqrt{d_k}$ keeps the gradients of the softmax from vanishing.
+
+![The weight of a key grows with its product](img/weights.png)
+
+## The loss
+
+\[
+\ell(y, \hat{y}) = \begin{cases}
+  \tfrac{1}{2}(y - \hat{y})^2 & \text{if } |y - \hat{y}| \le \delta \\
+  \delta \left(|y - \hat{y}| - \tfrac{1}{2}\delta\right) & \text{otherwise}
+\end{cases}
+\]
+"""
 
 SITE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Robot docs</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
@@ -68,6 +95,7 @@ async def main() -> None:
         async with open_browser(chromium) as browser:
             with serve(settings) as service:
                 await _show_pages(browser, service.url)
+            await _show_formulas(browser, Path(folder) / "paper")
             with _host_site() as site:
                 key = await _make_key(settings, site.origin)
                 with serve(settings) as service:
@@ -106,6 +134,10 @@ async def _show_pages(browser: Browser, url: str) -> None:
         await page.get_by_role("link", name="Read in the book").click()
         await page.locator(".lesson mark").first.wait_for()
         await _save(page, "reader")
+        await page.get_by_role("combobox").fill("extended Kalman filter")
+        await page.get_by_role("option").first.wait_for()
+        await page.keyboard.press("ArrowDown")
+        await _save(page, "search")
         await open_chat(page, url)
         await ask(page, UNKNOWN)
         await _save(page, "refusal")
@@ -117,6 +149,22 @@ async def _show_pages(browser: Browser, url: str) -> None:
         await open_chat(watched.page, url)
         await ask(watched.page, QUESTION)
         await _save(watched.page, "phone")
+
+
+async def _show_formulas(browser: Browser, folder: Path) -> None:
+    (folder / "book" / "img").mkdir(parents=True)
+    (folder / "book" / "01-attention.md").write_text(PAPER)
+    (folder / "book" / "img" / "weights.png").write_bytes(draw_png())
+    settings = build_settings(folder / "home")
+    await ingest(settings, folder / "book")
+    with serve(settings) as service:
+        async with open_page(browser, service.url, size=DESKTOP) as watched:
+            page = watched.page
+            await open_chat(page, service.url)
+            answer = await ask(page, "What is the formula of the attention of queries, keys and values?")
+            await answer.get_by_role("button", name=FIRST_SOURCE).first.click()
+            await page.locator("#panel mtable").wait_for()
+            await _save(page, "formulas")
 
 
 async def _show_widget(browser: Browser, site: str) -> None:

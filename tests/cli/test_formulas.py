@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,3 +55,26 @@ def test_a_formula_that_never_ends_is_read_all_the_same(piece: str) -> None:
 )
 def test_any_tex_is_read(pieces: list[str]) -> None:
     read_aloud("".join(pieces))
+
+
+def test_an_answer_and_a_search_show_them(tmp_path: Path) -> None:
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "01-attention.md").write_text(
+        "# Attention\n\nThe attention of queries $Q$, keys $K$ and values $V$ is\n\n"
+        "$$\n\\frac{QK^T}{\\sqrt{d_k}} V\n$$\n\nwhere $d_k$ is the dimension of a key. A head costs $5 and $10.\n"
+    )
+    environment = {**os.environ, "ASKBOOK_HOME": str(tmp_path / "home"), "COLUMNS": "120"}
+
+    def askbook(*arguments: str) -> str:
+        command = [sys.executable, "-c", "from askbook.cli.main import run; run()", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    askbook("ingest", str(folder))
+    asked = "What is the attention of queries, keys and values?"
+    for shown in (askbook("ask", asked), askbook("search", "dimension head").replace("*", "")):
+        assert "QKᵀ/√dₖ V" in shown
+        assert "where dₖ is the dimension of a key. A head costs $5 and $10." in shown
+    assert json.loads(askbook("ask", asked, "--json"))["answer"].count("$$") == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 
@@ -11,11 +12,11 @@ SVG = b"""<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="30
 
 
 def draw_png(width: int = 320, height: int = 140) -> bytes:
-    """A rising line on paper."""
+    """A rising curve on paper."""
     line, paper = bytes((15, 107, 79)), bytes((250, 248, 240))
+    heights = [height * (0.9 - 0.8 / (1 + math.exp(5 - 10 * x / width))) for x in range(width)]
     rows = b"".join(
-        b"\0" + b"".join(line if abs(y - height + x * height // width) < 4 else paper for x in range(width))
-        for y in range(height)
+        b"\0" + b"".join(line if abs(y - heights[x]) < 3 else paper for x in range(width)) for y in range(height)
     )
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))

@@ -71,6 +71,12 @@ async def test_a_reader_asks_checks_the_source_and_goes_on(
         ("- a\n\n- b\n\nafter", "<ul><li><p>a</p></li><li><p>b</p></li></ul><p>after</p>"),
         ("> so\nit goes", "<blockquote><p>so\nit goes</p></blockquote>"),
         ("# T\n***\none  \ntwo", "<h3>T</h3><hr><p>one<br>two</p>"),
+        (
+            "> [!NOTE]\n> Mind *it*.",
+            '<blockquote class="admonition" data-kind="note"><p class="title">Note</p><p>Mind <em>it</em>.</p></blockquote>',
+        ),
+        ("- [ ] open\n- [x] done[^1]", "<ul><li>☐ open</li><li>☑ done<sup>1</sup></li></ul>"),
+        ("<details><summary>More</summary>\n\nhere</details>", "<p><strong>More</strong></p><p>here</p>"),
         ("$E = mc^2$ for $5 and $6", '<p><span class="math">E = mc^2</span> for $5 and $6</p>'),
         (
             "[book](/read/x), [web](https://evil.example), ![pixel](https://evil.example/x.png)",

@@ -57,6 +57,8 @@ async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_pa
         ("```py\nx = 1\n```\n\nafter\n", "```py\nx = 1\n```", ["x = 1"]),
         ("Use `a_b` now. Then rest.\n", "Use `a_b` now.", ["Use ", "a_b", " now."]),
         ("> ## Why\n> Because.\n\nafter\n", "> ## Why\n> Because.", ["Why", "Because."]),
+        ("> [!NOTE]\n> Mind *it*.\n", "> [!NOTE]\n> Mind *it*.", ["Note", "Mind ", "it", "."]),
+        ("So $x$ is\n\n$$\ny\n$$\n", "So $x$ is\n\n$$\ny\n$$", ["So ", "x", " is", "y"]),
         ("See [the *page*](x.md), yes.\n", "See [the *page*](x.md), yes.", ["See ", "the ", "page", ", yes."]),
     ],
 )

@@ -43,8 +43,8 @@ _CUSTOM_ID = re.compile(r"\s*(?:\{#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _PICTURE = re.compile(r"<img\b([^<>]{0,2000})>", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\[\^([^\[\]\s]{1,40})\]:?")
-_ADMONITION = re.compile(r"\[!(\w+)\][+-]?[ \t]*([^\n]*)(?:\n|$)")
-_TASK = re.compile(r"\[([ xX])\] ")
+_ADMONITION = re.compile(rf"({BEGIN}?)\[!(\w+)\][+-]?[ \t]*([^\n]*)(?:\n|$)")
+_TASK = re.compile(rf"({BEGIN}?)\[([ xX])\] ")
 
 
 # --- chunks to text -------------------------------------------------------------------------------
@@ -183,12 +183,12 @@ def _dress(tokens: list[Token]) -> None:
             continue
         first = inline.children[0]
         if before.type == "list_item_open" and (task := _TASK.match(first.content)):
-            first.content = ("☐ " if task[1] == " " else "☑ ") + first.content[task.end() :]
+            first.content = task[1] + ("☐ " if task[2] == " " else "☑ ") + first.content[task.end() :]
         elif before.type == "blockquote_open" and (found := _ADMONITION.match(inline.content)):
-            before.attrs |= {"class": "admonition", "data-kind": found[1].lower()}
+            before.attrs |= {"class": "admonition", "data-kind": found[2].lower()}
             # Up to the end of its line it is the title.
             ends = [at for at, one in enumerate(inline.children) if one.type == "softbreak"]
-            title = Token("text", "", 0, content=found[2] or found[1].capitalize())
+            title = Token("text", "", 0, content=found[1] + (found[3] or found[2].capitalize()))
             strong = [Token("strong_open", "strong", 1), title, Token("strong_close", "strong", -1)]
             rest = inline.children[ends[0] + 1 :] if ends else []
             inline.children = [*strong, *([Token("hardbreak", "br", 0)] if rest else []), *rest]

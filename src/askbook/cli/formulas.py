@@ -154,4 +154,4 @@ def _place(inner: str, mark: str) -> str:
 
 
 def _bracket(inner: str) -> str:
-    return inner if re.fullmatch(r"[\w.α-ωΑ-Ω]*[⁰-₟²³¹]*", inner) else f"({inner})"
+    return inner if re.fullmatch(r"√?[\w.α-ωΑ-Ω]*[⁰-₟²³¹]*", inner) else f"({inner})"

@@ -13,7 +13,7 @@ const LOOK_MS = 3000;
 const LOOKS = 10;
 const SUGGESTED = 4;
 const api = (path, options = {}) => call(path, { ...options, headers: keyHeaders() });
-const state = { books: [], book: null, contents: null, session: null, messages: 0, asking: null, attached: null, filters: {}, scrolled: false };
+const state = { books: [], ingesting: [], book: null, contents: null, session: null, messages: 0, asking: null, attached: null, filters: {}, scrolled: false };
 
 const panel = new Panel($("panel"), $("veil"), { api, readUrl });
 const threads = new ThreadList($("threads"), { api, onOpen: openThread, onGone: startThread });
@@ -32,6 +32,7 @@ async function open() {
     return showTrouble(problem, open);
   }
   state.books = info.books.filter((one) => one.total_chunks);
+  state.ingesting = info.ingesting;
   if (!state.books.length) {
     showNoBook(info.ingesting[0]);
     return setTimeout(open, LOOK_MS);
@@ -104,21 +105,23 @@ function drawSuggestions() {
 }
 
 /** While a job is at work on the book the page says so; then it shows the book as it is, with questions that it answers. */
-async function followBook(looks) {
+function followBook(looks) {
   const welcome = $("thread").querySelector(".welcome");
-  const { ingesting } = await api("/info").catch(() => ({ ingesting: [] }));
-  const job = ingesting.find((one) => one.book_id === state.book.book_id);
+  const job = state.ingesting.find((one) => one.book_id === state.book.book_id);
   const box = welcome.querySelector(".ingesting");
-  const ended = !box.hidden && !job;
   box.hidden = !job;
   if (job) renderProgress(box, job, "New pages of this book are being read in. You can ask meanwhile.");
-  if (ended || (!job && !state.contents.suggestions.length)) {
-    const contents = await api(`/contents?book_id=${encodeURIComponent(state.book.book_id)}`).catch(() => state.contents);
+  if (!job && (state.contents.suggestions.length || looks <= 0)) return;
+  setTimeout(async () => {
     if (!welcome.isConnected) return;
-    state.contents = contents;
+    const info = await api("/info").catch(() => ({ ingesting: [] }));
+    const isOver = !info.ingesting.some((one) => one.book_id === state.book.book_id);
+    const contents = isOver ? await api(`/contents?book_id=${encodeURIComponent(state.book.book_id)}`).catch(() => state.contents) : state.contents;
+    if (!welcome.isConnected) return;
+    Object.assign(state, { ingesting: info.ingesting, contents });
     drawSuggestions();
-  }
-  if (welcome.isConnected && (job || (looks > 0 && !state.contents.suggestions.length))) setTimeout(() => welcome.isConnected && followBook(job ? LOOKS : looks - 1), LOOK_MS);
+    followBook(job ? LOOKS : looks - 1);
+  }, LOOK_MS);
 }
 
 function renderProgress(box, job, words) {

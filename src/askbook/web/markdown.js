@@ -16,7 +16,7 @@ const FORMULA = /^ {0,3}[\ue000\ue001]*(\$\$|\\\[|\\begin\{((?:align|equation|ga
 const LINES_MOST = 200;
 const FORMULA_ENDS = { "$$": "$$", "\\[": "\\]" };
 const AFTER_FORMULA = /^[\ue000\ue001]*\s*(?:\{#[^{}]*\}|\([\w:-]+\))?\s*$/;
-const ADMONITION = /^\s*\[!(\w+)\][+-]?\s*(.*)$/;
+const ADMONITION = /^\s*(\ue000?)\[!(\w+)\][+-]?\s*(.*)$/;
 
 /**
  * `cite(number)` gives the node for a mark such as [1], or null where it is no mark;
@@ -118,9 +118,9 @@ function readQuote(lines, at, options, depth) {
     if (!QUOTE.test(lines[at]) && opensBlock(lines[at])) break;
     inner.push(lines[at].replace(QUOTE, ""));
   }
-  const [, kind, title] = inner[0].match(ADMONITION) || [];
+  const [, mark, kind, title] = inner[0].match(ADMONITION) || [];
   if (!kind) return [make("blockquote", {}, blocks(inner, options, depth + 1)), at];
-  const name = title || kind[0].toUpperCase() + kind.slice(1).toLowerCase();
+  const name = mark + (title || kind[0].toUpperCase() + kind.slice(1).toLowerCase());
   return [make("blockquote", { class: "admonition", "data-kind": kind.toLowerCase() }, make("p", { class: "title" }, inline(name, options)), blocks(inner.slice(1), options, depth + 1)), at];
 }
 

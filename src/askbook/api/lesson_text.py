@@ -26,7 +26,7 @@ BEGIN, END = "\ue000", "\ue001"
 CITED_ID = "cited-passage"
 
 _LINE_MARKUP = re.compile(r"(?:[ \t>|]|(?:[-*+]|\d{1,9}[.)])[ \t]+|#{1,6}[ \t]+)*[*_~`]*")
-_FENCE_LINE = re.compile(r"[ \t>]*(?:`{3,}|~{3,})[^\n]*\n")
+_FENCE_LINE = re.compile(r"[ \t>]*+(?:`{3,}+|~{3,}+)[^\n]*+\n")
 _HTML_TAGS = (
     "a abbr address article aside audio b blockquote body br button canvas caption center cite code col colgroup dd del "
     "details dfn dialog div dl dt em embed fieldset figcaption figure font footer form frame h1 h2 h3 h4 h5 h6 head "
@@ -34,8 +34,8 @@ _HTML_TAGS = (
     "optgroup option p param picture pre q s samp script section select small source span strong style sub summary sup "
     "svg table tbody td template textarea tfoot th thead title tr track u ul var video wbr"
 )
-_TAG = re.compile(rf"<!--.*?-->|</?(?:{'|'.join(_HTML_TAGS.split())})\b[^<>]*>", re.IGNORECASE | re.DOTALL)
-_CUSTOM_ID = re.compile(r"\s*(?:\{#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
+_TAG = re.compile(rf"<!--.*?-->|(<!--.*)|</?(?:{'|'.join(_HTML_TAGS.split())})\b[^<>]*>", re.IGNORECASE | re.DOTALL)
+_CUSTOM_ID = re.compile(r"(?<!\s)\s*+(?:\{#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
@@ -217,10 +217,10 @@ class _Renderer(RendererHTML):
     def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         if _BREAK.fullmatch(tokens[idx].content):
             return "<br>"
-        return self._mark(_TAG.sub("", tokens[idx].content))
+        return self._mark(_TAG.sub(r"\1", tokens[idx].content))
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        words = _TAG.sub("", tokens[idx].content).strip()
+        words = _TAG.sub(r"\1", tokens[idx].content).strip()
         return f"<p{self._anchor(tokens[idx])}>{self._mark(words)}</p>\n" if words.strip(BEGIN + END) else ""
 
     def renderToken(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:

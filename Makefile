@@ -19,10 +19,11 @@ help:  ## say what each target does
 env: $(STAMP)  ## make .venv with the pinned set, and nothing else
 
 # uv takes seconds where pip takes minutes; pip alone does as well.
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock requirements-uv.lock pyproject.toml
 	$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "askbook needs Python 3.11 or newer: make PY=python3.11 …")'
 	test -x $(BIN)/python || $(PY) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock \
+	  && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
@@ -82,6 +83,7 @@ docs: env  ## write the generated pages anew
 	$(BIN)/python docs/build.py
 
 lock:  ## pin the set anew
+	echo uv | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-uv.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras --group dev pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-deps --group torture -o requirements-torture.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group train -o requirements-train.lock

@@ -12,7 +12,7 @@ RUN python -m venv /askbook \
 FROM python:3.11-slim
 COPY --from=build /askbook /askbook
 RUN useradd --uid 10001 --no-create-home askbook && install -d -o askbook -g askbook /data
-ENV PATH=/askbook/bin:$PATH PYTHONUNBUFFERED=1 ASKBOOK_HOME=/data ASKBOOK_HOST=0.0.0.0 ASKBOOK_LOG_FORMAT=json
+ENV PATH=/askbook/bin:$PATH PYTHONUNBUFFERED=1 ASKBOOK_HOME=/data ASKBOOK_HOST=0.0.0.0 ASKBOOK_LOCAL_OWNER=0 ASKBOOK_LOG_FORMAT=json
 USER 10001
 WORKDIR /data
 VOLUME /data

@@ -11,7 +11,7 @@ READER  ?= ../shared/reader
 TESTS   := MALLOC_ARENA_MAX=2 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test check browser docs screenshots bench eval torture train lock clean
+.PHONY: help env run test check browser proxy docs screenshots bench eval torture train lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,10 +19,11 @@ help:  ## say what each target does
 env: $(STAMP)  ## make .venv with the pinned set, and nothing else
 
 # uv takes seconds where pip takes minutes; pip alone does as well.
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock requirements-uv.lock pyproject.toml
 	$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "askbook needs Python 3.11 or newer: make PY=python3.11 …")'
 	test -x $(BIN)/python || $(PY) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock \
+	  && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
@@ -43,7 +44,7 @@ $(TRAIN): requirements-train.lock $(STAMP)
 run: env  ## ingest the demo book (or BOOK=folder), ask it, and serve the page on 127.0.0.1:8000
 	$(BIN)/askbook demo $(BOOK)
 
-test: env check browser  ## check, then run every test in its quick form
+test: env check browser proxy  ## check, then run every test in its quick form
 	$(TESTS) -n 2 --dist loadfile --no-loadscope-reorder
 
 check: env  ## lint, format and types
@@ -57,13 +58,19 @@ browser:  ## install chromium for the tests of the pages, where it may be
 	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium; } >/dev/null 2>&1; } \
 	  || echo "chromium is not here and cannot be installed: the tests of the pages are skipped"
 
+# For the test that runs the nginx of docs/deploy.md.
+proxy:  ## install nginx for its test, where it may be
+	@command -v nginx /usr/sbin/nginx >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends nginx-light; } >/dev/null 2>&1; } \
+	  || echo "nginx is not here and cannot be installed: its test is skipped"
+
 bench: env  ## measure ingestion and search
 	$(BIN)/python bench/bench.py
 
 eval: env  ## measure answers and search on every labelled set in ../shared/evals
 	@if test -d $(SETS); then $(BIN)/askbook eval $(SETS)/*/ --out .askbook/eval; else echo "skipped: $(SETS) is not there"; fi
 
-torture: env $(TORTURE) browser  ## the long form of the tests, a real small model included
+torture: env $(TORTURE) browser proxy  ## the long form of the tests, a real small model included
 	$(TESTS) --torture
 
 train: $(TRAIN)  ## train the reading model anew on one GPU: train/README.md
@@ -76,6 +83,7 @@ docs: env  ## write the generated pages anew
 	$(BIN)/python docs/build.py
 
 lock:  ## pin the set anew
+	echo uv | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-uv.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --all-extras --group dev pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-deps --group torture -o requirements-torture.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group train -o requirements-train.lock

@@ -109,3 +109,13 @@ def test_every_command_in_the_page_is_one() -> None:
         name = " ".join(words[:2]) if words[0] == "keys" else words[0]
         assert name in known, line
         assert {word for word in words if word.startswith("--")} <= known[name], line
+
+
+def test_whatever_make_installs_is_pinned_by_hash() -> None:
+    lines = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    installs = [one for line in lines for one in re.split(r"&&|\|\|", line) if "pip install" in one]
+    assert len(installs) >= 6
+    # Of itself nothing is fetched.
+    assert [
+        one for one in installs if "--require-hashes" not in one and "--no-deps --no-build-isolation" not in one
+    ] == []

@@ -99,7 +99,7 @@ def test_every_make_target_says_what_it_does() -> None:
         assert re.search(rf"^{target}:.*## \w", makefile, re.MULTILINE), target
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-torture.lock"])
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-torture.lock", "requirements-uv.lock"])
 def test_the_tree_names_no_registry(name: str) -> None:
     lock = (ROOT / name).read_text(encoding="utf-8")
     assert "--hash=sha256:" in lock

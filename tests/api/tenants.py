@@ -94,6 +94,7 @@ async def open_world(folder: Path, database_url: str | None = None, **changes: o
         {
             "askbook_home": folder / "home",
             "askbook_embedder": "none",
+            "askbook_local_owner": False,
             "database_url": database_url,
             "askbook_webhook_secret": WEBHOOK_SECRET,
             **changes,

@@ -1,4 +1,4 @@
-"""Who is let in: by a key, or by sitting at a machine that never had one. No header makes a stranger local."""
+"""Who is let in: by a key, or by sitting at the machine. No header makes a stranger local."""
 
 from __future__ import annotations
 
@@ -95,12 +95,71 @@ async def test_without_keys_there_is_no_limit(machine: Machine) -> None:
     assert "X-RateLimit-Limit" not in answers[-1].headers
 
 
-async def test_a_machine_that_ever_had_a_key_wants_one(tmp_path: Path) -> None:
+SIGNS = """
+Forwarded X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Port X-Forwarded-Server X-Forwarded-Prefix Via
+X-Real-IP CF-Connecting-IP CF-Ray CDN-Loop True-Client-IP X-Client-IP X-Cluster-Client-IP Fastly-Client-IP Fly-Client-IP
+X-Original-Forwarded-For X-Original-URL X-Envoy-External-Address X-Amzn-Trace-Id X-Azure-ClientIP X-ARR-SSL X-Scheme
+X-ProxyUser-Ip Proxy-Connection WL-Proxy-Client-IP X-Cloud-Trace-Context Front-End-Https X-Request-Start
+"""
+
+
+@pytest.mark.parametrize("sign", SIGNS.split())
+async def test_any_sign_of_a_proxy_means_not_from_here(machine: Machine, sign: str) -> None:
+    assert await machine.call(**{sign: "127.0.0.1"}) == 401
+    assert await machine.call(**{sign.lower(): ""}) == 401
+
+
+async def test_what_clients_send_of_themselves_is_no_sign(machine: Machine) -> None:
+    for header in ("User-Agent", "X-Request-Id", "X-Reader", "Traceparent", "X-Stainless-Lang", "Priority", "DNT"):
+        assert await machine.call(**{header: "1"}) == 200, header
+
+
+async def test_a_proxy_that_adds_nothing_speaks_the_old_http(machine: Machine) -> None:
+    async def by_old_http(scope: Any, receive: Any, send: Any) -> None:
+        await machine.app({**scope, "http_version": "1.0"}, receive, send)
+
+    transport = ASGITransport(by_old_http, client=("127.0.0.1", 50_000))
+    async with AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
+        assert (await client.get("/info")).status_code == 401
+
+
+async def test_what_a_browser_says_of_the_page_that_asks(machine: Machine) -> None:
+    """A picture, a script or a frame of another site sends no Origin, but says that it is another's."""
+    for site, status in (("same-origin", 200), ("none", 200), ("cross-site", 401), ("same-site", 401)):
+        assert await machine.call(**{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}) == status, site
+    followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert await machine.call(**followed, **{"Sec-Fetch-Dest": "document"}) == 200
+    assert await machine.call(**followed, **{"Sec-Fetch-Dest": "iframe"}) == 401
+
+
+async def test_the_owner_stays_the_owner_whatever_keys_are_made(tmp_path: Path) -> None:
     app = create_app(build_settings(tmp_path))
+    transport = ASGITransport(app, client=("127.0.0.1", 50_000))
+    async with (
+        app.router.lifespan_context(app),
+        AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client,
+    ):
+        job = await app.state.askbook.jobs.submit(BOOK, str(write_book(tmp_path / "book", "")), "incremental")
+        await app.state.askbook.worker.run_job(job.job_id)
+        asked = (await client.post("/chat/run", json={"message": "What is the gripper code?"})).json()
+
+        async def sees() -> list[str]:
+            return [one["thread_id"] for one in (await client.get("/sessions")).json()["threads"]]
+
+        assert await sees() == [asked["session_id"]]
+        site = {"name": "docs", "origins": ["https://docs.example.org"]}
+        made = (await client.post("/keys", json=site)).json()
+        assert await sees() == [asked["session_id"]]
+        # Who sends a key is its bearer, and nobody once it is revoked: its program does not become the owner.
+        assert (await client.delete(f"/keys/{made['key_id']}")).status_code == 200
+        assert (await client.get("/sessions", headers={"X-API-Key": made["key"]})).status_code == 401
+        assert await sees() == [asked["session_id"]]
+        assert await Machine(app).call("10.0.0.7") == 401
+
+
+async def test_the_owner_can_be_told_to_use_a_key_too(tmp_path: Path) -> None:
+    app = create_app(build_settings(tmp_path).model_copy(update={"askbook_local_owner": False}))
     async with app.router.lifespan_context(app):
-        key = await make_key(app.state.askbook, "", "reader")
-        assert await Machine(app).call() == 401
-        await app.state.askbook.keys.revoke(key.split("_")[1])
         assert await Machine(app).call() == 401
 
 

@@ -28,7 +28,7 @@ class Row:
     """The route's own where it is the same for everybody; `{…}` stands for an id of the tenant that owns it."""
     json: dict[str, Any] | None = None
     allowed: str = "reader"
-    """open, reader or admin."""
+    """open, reader, admin, or server: an admin who is bound to no tenant."""
     own: int = 200
     foreign: int = 404
     """What another tenant's key gets for this tenant's ids; 200 where the route names none, or a book that both have."""
@@ -73,7 +73,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ),
     ("GET", "/v1/models"): Row(foreign=200),
     ("GET", "/v1/models/{model}"): Row(f"/v1/models/{BOOK}", foreign=200),
-    ("GET", "/metrics"): Row(allowed="admin", foreign=200),
+    ("GET", "/metrics"): Row(allowed="server", foreign=401, own=401),
     ("GET", "/health"): Row(allowed="open", foreign=200),
     ("GET", "/ready"): Row(allowed="open", foreign=200),
     ("GET", "/"): Row(allowed="open", foreign=200),
@@ -147,9 +147,9 @@ async def test_every_route_with_every_key(world: World, figure: Figure) -> None:
         "none": (None, lambda row: row.own if row.allowed == "open" else 401),
         "wrong": (wrong, lambda row: row.own if row.allowed == "open" else 401),
         "revoked": (acme.revoked, lambda row: row.own if row.allowed == "open" else 401),
-        "another's reader": (beta.reader, lambda row: 401 if row.allowed == "admin" else row.foreign),
+        "another's reader": (beta.reader, lambda row: 401 if row.allowed in ("admin", "server") else row.foreign),
         "another's admin": (beta.admin, lambda row: row.foreign),
-        "own reader": (acme.reader, lambda row: 401 if row.allowed == "admin" else row.own),
+        "own reader": (acme.reader, lambda row: 401 if row.allowed in ("admin", "server") else row.own),
         "own admin": (acme.admin, lambda row: row.own),
     }
     wrongs = []
@@ -160,6 +160,12 @@ async def test_every_route_with_every_key(world: World, figure: Figure) -> None:
                 wrongs.append(f"{' '.join(route)} with the {name} key: {got}, not {wanted(row)}")
     figure(f"S2: {len(ROWS)} routes × {len(expected)} keys, {len(wrongs)} not as expected")
     assert wrongs == []
+
+
+async def test_the_counts_of_all_tenants_are_for_the_server_s_own_admin(world: World) -> None:
+    narrow = await make_key(world.askbook, "", "admin", (BOOK,))
+    for key, status in ((world.tenants[""].admin, 200), (world.tenants[""].reader, 401), (narrow, 401)):
+        assert (await world.call("GET", "/metrics", key)).status_code == status
 
 
 async def test_threads_are_of_one_key(world: World) -> None:

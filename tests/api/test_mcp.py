@@ -209,7 +209,7 @@ async def test_a_client_that_leaves_ends_the_models_call(home: Path) -> None:
 
 
 async def test_a_key_decides_what_is_seen(home: Path, robots_folder: Path) -> None:
-    settings = build_settings(home, askbook_rate_limit=30)
+    settings = build_settings(home, askbook_rate_limit=30, askbook_local_owner=False)
     async with open_askbook(settings) as askbook:
         job = await askbook.jobs.submit(to_internal_id("acme", "arms"), str(robots_folder), "incremental")
         assert (await askbook.worker.run_job(job.job_id)).status == "completed"

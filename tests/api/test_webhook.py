@@ -37,7 +37,7 @@ def settings(folder: Path, tmp_path: Path) -> Any:
 def deliver(
     client: TestClient, delivery: str, payload: Any = PUSH, event: str = "push", secret: str = SECRET, book: str = BOOK
 ) -> Response:
-    body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    body = payload if isinstance(payload, bytes) else json.dumps({**payload, "after": delivery}).encode()
     signature = f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
     headers = {"X-Hub-Signature-256": signature, "X-GitHub-Delivery": delivery, "X-GitHub-Event": event}
     return client.post(f"/ingestion/webhook/github?book_id={book}", content=body, headers=headers)
@@ -64,6 +64,14 @@ def test_a_delivery_is_taken_once_also_after_a_restart(settings: Any) -> None:
     with open_client(settings) as client:
         assert deliver(client, "d-1").json()["status"] == "repeated"
         assert deliver(client, "d-2").json()["status"] == "accepted"
+
+
+def test_what_was_recorded_cannot_be_sent_again_under_another_id(settings: Any) -> None:
+    recorded = json.dumps(PUSH).encode()
+    with open_client(settings) as client:
+        assert deliver(client, "d-1", recorded).json()["status"] == "accepted"
+        assert deliver(client, "d-2", recorded).json()["status"] == "repeated"
+        assert deliver(client, "d-3").json()["status"] == "accepted"
 
 
 def test_a_wrong_signature_is_401(settings: Any) -> None:

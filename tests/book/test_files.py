@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,17 @@ def test_ignore_patterns_are_those_of_gitignore(tmp_path: Path, pattern: str, le
         left,
         [],
     )
+
+
+@pytest.mark.parametrize(
+    "pattern", ["**/" * 8 + "b", "**/a/" * 12 + "b", "*a" * 20 + "b", "a**" * 20 + "b", "?*" * 30 + "b"]
+)
+def test_a_pattern_with_many_stars_takes_no_longer(tmp_path: Path, pattern: str) -> None:
+    names = ["/".join("a" * 60) + "/c.md", "a" * 200 + ".md"]
+    folder = write_book(tmp_path, {**dict.fromkeys(names, "x"), "askbook.toml": f'ignore = ["{pattern}"]'})
+    started = time.process_time()
+    assert found(folder) == (sorted(names), [])
+    assert time.process_time() - started < 2
 
 
 def test_links_out_of_the_book_are_never_followed(tmp_path: Path) -> None:

@@ -56,8 +56,8 @@ def test_listening_elsewhere_with_a_key(home: Path) -> None:
 
     key = asyncio.run(make_key())
     with serve(home, "--host", "0.0.0.0") as server, server.client() as client:
-        assert client.get("/info").status_code == 401
-        assert client.get("/info", headers={"X-API-Key": key}).status_code == 200
+        assert client.get("/info", headers={"Host": "books.example.org"}).status_code == 401
+        assert client.get("/info", headers={"Host": "books.example.org", "X-API-Key": key}).status_code == 200
 
 
 def test_one_process_for_an_index_of_its_own(home: Path) -> None:

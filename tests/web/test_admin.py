@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page, expect
 
 from api.service import Service, build_settings, ingest, serve
 from askbook.ingest.pipeline import SIZES
+from askbook.wiring import open_store
 from index.scripted_server import Received, Reply, stand_in
 from web.axe import find_faults
 from web.browsing import DESKTOP, ON_BOTH, PHONE, open_page
@@ -174,9 +175,9 @@ async def test_from_the_first_key_to_a_revoked_one(browser: Browser, fresh: Serv
         page = watched.page
         await open_admin(page, fresh)
         form, keys = page.locator("#new-key"), page.locator("#key-list tbody tr")
-        await expect(page.locator("#made")).to_contain_text("The first key is an admin’s")
-        await expect(form.get_by_role("option", name="a reader")).to_be_disabled()
+        await expect(page.locator("#made")).to_contain_text("stays so when there are keys")
         await form.get_by_label("Name").fill("Ann")
+        await form.get_by_label("For").select_option("an author (admin)")
         await form.get_by_role("button", name="Make a key").click()
         await expect(page.locator("#made")).to_contain_text("it is not shown again")
         admin = await page.locator("#made code").inner_text()
@@ -196,8 +197,26 @@ async def test_from_the_first_key_to_a_revoked_one(browser: Browser, fresh: Serv
         assert await find_faults(page) == []
         assert watched.errors == [] and watched.foreign == []
 
-        # From then on the page needs the key, and forgets it when it is told to.
-        await page.get_by_role("button", name="Forget key").click()
+        # The owner stays the owner: the page keeps no key, and neither page asks for one.
+        assert await page.evaluate("sessionStorage.length + localStorage.length") == 0
+        await page.reload()
+        await expect(keys).to_have_count(2)
+        assert admin.startswith("askbook_")
+
+
+async def test_whoever_needs_a_key_is_asked_for_it(browser: Browser, tmp_path: Path) -> None:
+    settings = build_settings(tmp_path, askbook_embedder="none", askbook_local_owner=False)
+    async with open_store(settings) as store:
+        _, admin = await store.keys.create("Ann", "admin")
+    with serve(settings) as closed:
+        await _try_keys(browser, closed, admin)
+
+
+async def _try_keys(browser: Browser, closed: Service, admin: str) -> None:
+    async with open_page(browser, closed.url, quiet=False) as watched:
+        page = watched.page
+        await page.goto(f"{closed.url}/admin")
+        keys = page.locator("#key-list tbody tr")
         door = page.get_by_role("dialog", name="Author’s page")
         await door.get_by_label("Key").fill(admin[:-3] + "AAA")
         await door.get_by_role("button", name="Open").click()
@@ -205,17 +224,20 @@ async def test_from_the_first_key_to_a_revoked_one(browser: Browser, fresh: Serv
         assert await find_faults(page) == []
         await door.get_by_label("Key").fill(admin)
         await door.get_by_role("button", name="Open").click()
-        await expect(keys).to_have_count(2)
-        assert await page.evaluate("localStorage.length") == 0
+        await expect(keys).to_have_count(1)
+        await page.get_by_role("button", name="Forget key").click()
+        await expect(door).to_be_visible()
+        assert await page.evaluate("sessionStorage.length + localStorage.length") == 0
 
 
 async def test_a_mistake_is_told(browser: Browser, fresh: Service) -> None:
     async with open_page(browser, fresh.url, quiet=False) as watched:
         page = watched.page
         await open_admin(page, fresh)
-        # The form knows by then that the first key is an admin's.
+        # The form is ready by then.
         await expect(page.locator("#made")).to_contain_text("There is no key yet")
         await page.locator("#new-key").get_by_label("Name").fill("Ann")
+        await page.locator("#new-key").get_by_label("For").select_option("an author (admin)")
         await page.locator("#new-key").get_by_role("button", name="Make a key").click()
         await expect(page.locator("#made")).to_contain_text("it is not shown again")
         await page.locator("#new-key").get_by_label("Name").fill("docs")

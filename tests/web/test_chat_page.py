@@ -322,7 +322,7 @@ async def test_a_library_with_keys_asks_for_one(ingested_demo: Path, tmp_path: P
     home = copy_home(ingested_demo, tmp_path)
     async with open_askbook(Settings.model_validate({"askbook_home": home})) as askbook:
         key = await make_key(askbook, "", "reader")
-    with serve(build_settings(home)) as service:
+    with serve(build_settings(home, askbook_local_owner=False)) as service:
         # A browser writes each 401 on its console.
         async with open_page(browser, service.url, quiet=False) as watched:
             page = watched.page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -147,6 +148,8 @@ class Checking:
         start = len(self.text)
         for cut in cuts:
             checked = await self._check(cut)
+            # A model may send all it has at once: others have their turn between two sentences.
+            await asyncio.sleep(0)
             self._before = cut
             if self._held or checked.is_doubted:
                 self._held.append(checked)
@@ -171,7 +174,8 @@ class Checking:
             return Checked(cut, "remove", clean(cut.text), LEAKED)
         match cut.kind:
             case "code":
-                return self._check_listing(cut)
+                # Sentences have an upper length, listings have none.
+                return await asyncio.to_thread(self._check_listing, cut)
             case "row":
                 return await self._check_row(cut)
             case "rule":

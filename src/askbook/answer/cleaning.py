@@ -124,8 +124,8 @@ _CONSTRUCT = re.compile(
     r"|(?P<opening>\])(?=\()",
     re.DOTALL | re.IGNORECASE,
 )
-_TRAILING = re.compile(r"[.,;:!?'\"*_)\]]+$")
-_TITLE = re.compile(r"\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\))\s*$")
+_TRAILING = ".,;:!?'\"*_)]"
+_TITLE = re.compile(r"(?<!\s)\s++(?:\"[^\"]*\"|'[^']*'|\([^()]*\))\s*$")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _NO_URL = re.compile(r"[\s\\<>\"'`()\[\]{}|^]")
 
@@ -198,8 +198,7 @@ def _show_tag(tag: str) -> str:
 
 
 def _rewrite_bare(found: str, allowed: IsBookLink) -> str:
-    trailing = _TRAILING.search(found)
-    url = found[: trailing.start()] if trailing else found
+    url = found.rstrip(_TRAILING)
     return found if _leads_into_book(url, allowed) else LINK_REMOVED + found[len(url) :]
 
 

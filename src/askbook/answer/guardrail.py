@@ -15,12 +15,14 @@ from askbook.answer.cleaning import clean
 
 # A command stands at the beginning of a sentence or after "and then"; a question about it has it in the middle.
 _BEGINS = (
-    r"^\W*(?:(?:please|now|also|just|ok|hey|so|and|but|then|assistant)[,:]?\s+){0,6}"
+    r"^\W*+(?:(?:please|now|also|just|ok|hey|so|and|but|then|assistant)[,:]?\s+){0,6}"
     r"(?:(?:can|could|will|would) you (?:please )?|i want you to |you (?:must|should|may|can|have to) )?"
 )
 _ASKS = re.compile(r"^\W*(?:what|why|how|when|where|who|which|is|are|was|were|do|does|did|has|have)\b")
 _SENTENCE = re.compile(r"(?<=[!?;\n])\s+|(?<=[^.]\.)\s+|\n")
-_CLAUSE = re.compile(r"[,:]\s+(?:(?:and|then|but|or)\s+)*|\s+(?:and|then|but)\s+(?:then\s+)?|\s+[-–—]+\s+")
+_CLAUSE = re.compile(
+    r"(?:[,:]\s++(?:(?:and|then|but|or)\s++)*|(?<!\s)\s++(?:(?:and|then|but)\s++(?:then\s++)?|[-–—]++\s++))\W*+"
+)
 _QUOTED = re.compile(r"\"[^\"]{1,300}\"|`[^`]{1,300}`|(?<!\w)'[^']{1,300}'(?!\w)")
 
 _RULES = r"(?:instructions?|prompts?|rules|directives?|commands|guidelines|messages?|programming|filters)\b"
@@ -68,11 +70,11 @@ _COMMANDS = {
     ),
 }
 _ANYWHERE = re.compile(
-    rf"^\W*what(?:'s| is| are)\s+(?:your\s+(?:\w+\s+){{0,2}}{_RULES}|{_SERVERS}{_KEPT_BACK})\W*$"
+    rf"^[^\w\n]*+what(?:'s| is| are)\s+(?:your\s+(?:\w+\s+){{0,2}}{_RULES}|{_SERVERS}{_KEPT_BACK})\W*$"
     rf"|\bwhat\s+(?:were|was|have)\s+you\s+(?:been\s+)?(?:told|instructed)\b|\bwhich\s+{_RULES}\s+were you given\b"
     r"|\b(?:starting|beginning) with\s+(?:the words?\s+)?[\"'`]?you are\b"
     r"|\blist all\s+(?:\w+\s+){0,2}books on (?:this|the|your) (?:server|system)\b"
-    r"|<\|im_(?:start|end)\|>\s*(?:system|assistant|<\|)|^\s*<system>\s*\S",
+    r"|<\|im_(?:start|end)\|>\s*(?:system|assistant|<\|)|^[^\S\n]*+<system>\s*\S",
     re.MULTILINE,
 )
 _PATTERNS = [(why, re.compile(_BEGINS + one, re.DOTALL)) for why, some in _COMMANDS.items() for one in some]

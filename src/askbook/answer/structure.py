@@ -20,7 +20,7 @@ QUESTION_MAX = 200
 SHOWN, LISTED = 10, 60
 """So many lines are cited, and so many given; of the rest, the number."""
 
-_POLITE = r"^(?:(?:hi|please|(?:can|could) you|(?:tell|show|give) me)\b[,!]? )+|(?:[\s?!.…]|,? please| in total)+$"
+_POLITE = r"^(?:(?:hi|please|(?:can|could) you|(?:tell|show|give) me)\b[,!]? )+|(?<![\s?!.…])(?:,? please| in total|[\s?!.…])++$"
 _KIND, _PART, _TOPIC = f"(?P<kind>{KIND})", "(?P<part>.+?)", "(?P<topic>.+?)"
 _HOLDS, _TOLD = "(?:have|contain|include|cover|teach)", "(?:covered|discussed|explained|described|introduced)"
 _FORMS: tuple[tuple[Literal["list", "contents", "order", "where"], str], ...] = (

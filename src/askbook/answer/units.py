@@ -26,6 +26,8 @@ LABEL_WORDS = 6
 BRACKET_CHARS = 200
 REMEMBERED = 128
 """Texts of passages: each is looked through when it is cut, read, narrowed, shown and checked, and parsed once."""
+WORD_CHARS = 60
+"""So much before a full stop tells an abbreviation."""
 
 _PARSER = add_formulas(MarkdownIt("commonmark").enable("table"))
 _LISTS: dict[str, BlockKind] = {"bullet_list_open": "list", "ordered_list_open": "steps"}
@@ -251,15 +253,15 @@ such one no not our your their his her use let once
 """
 _ABBREVIATIONS, _BEFORE_NUMBERS, _OPENERS = (frozenset(words.split()) for words in (_ABBREVIATED, _NUMBERED, _OPENING))
 
-_CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+_CODE_SPAN = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)
 _IMAGE = re.compile(
     r"!\[(?:\\.|[^\[\]\\]|\[[^\[\]]*\])*\]"
     r"(?:\(\s*(?:<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'))?\s*\)|\[[^\[\]]*\])?"
 )
 _OPAQUE = re.compile(r"(?:\[[^\[\]]*)?\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|<[^<>\n]+>|https?://\S+")
-_END = re.compile(r"(?:[.!?…]+|\.(?:\s\.)+)[\"'”’»)\]*_]*(?=\s)|[。！？]+[」』”）]*")
-_HARD_BREAK = re.compile(r"(?: {2,}|\\)\n")
-_LAST_WORD = re.compile(r"[\w.]+$")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”）]*+")
+_HARD_BREAK = re.compile(r"(?:(?<! ) {2,}+|\\)\n")
+_LAST_WORD = re.compile(r"(?<![\w.])[\w.]++$")
 _INITIALS = re.compile(r"[A-Z](?:\.[A-Za-z])*")
 _ORDINAL = re.compile(r"\(?\d{1,3}[.)]$")
 _LABEL = re.compile(r"(?:\*\*|__).+(?:\*\*|__)[.:!?]?$|[^.!?]{1,60}:$", re.DOTALL)
@@ -305,12 +307,16 @@ def _ends_sentence(text: str, begin: int, stop: int, end: int) -> bool:
         return False
     if _is_in_bracket(text, begin, end):
         return False
-    return text[stop] != "." or text[stop : stop + 2] == ".." or not _is_abbreviation(text[begin:stop], after)
+    return (
+        text[stop] != "."
+        or text[stop : stop + 2] == ".."
+        or not _is_abbreviation(text[max(begin, stop - WORD_CHARS) : stop], after)
+    )
 
 
 def _is_in_bracket(text: str, begin: int, end: int) -> bool:
-    opened = text.rfind("(", begin, end)
-    return opened > text.rfind(")", begin, end) and 0 <= text.find(")", end) - opened <= BRACKET_CHARS
+    opened = text.rfind("(", max(begin, end - BRACKET_CHARS), end)
+    return opened > text.rfind(")", max(begin, opened), end) and text.find(")", end, opened + BRACKET_CHARS + 1) >= 0
 
 
 def _is_abbreviation(before: str, after: str) -> bool:

@@ -1,4 +1,4 @@
-"""Who asks: the bearer of a key, or, on a machine where no key was ever made, whoever sits at it."""
+"""Who asks: the bearer of a key, or whoever sits at the machine, which is its owner."""
 
 from __future__ import annotations
 
@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from askbook.api.running import Running
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-FORWARDED = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded")
 
+# What proxies, balancers and tunnels add to a request, and nobody who asks by himself.
+_PROXY = re.compile(
+    r"(?:x-)?forwarded.*|via|x-real-.*|.*-ip|cf-.*|cdn-.*|x-original-.*|x-rewrite-.*|x-scheme|front-end-.*"
+    r"|(?:x-)?proxy.*|x-(?:envoy|amzn?|azure|arr|appengine|cloud|varnish|haproxy|nginx|traefik|accel|vercel|ssl)-?.*"
+    r"|(?:ngrok|fly|fastly|akamai|tailscale)-.*|x-request-start"
+)
+_OWN_PAGE = ("same-origin", "none")
 _READER = re.compile(r"[A-Za-z0-9_-]{22,128}")
 _header = APIKeyHeader(name="X-API-Key", auto_error=False, description="A key that `askbook keys create` made.")
 _bearer = HTTPBearer(auto_error=False, description="The same key, as a bearer token.")
@@ -30,7 +36,7 @@ _bearer = HTTPBearer(auto_error=False, description="The same key, as a bearer to
 @dataclass(frozen=True, slots=True)
 class Caller:
     key_id: str
-    """Empty on a machine without keys."""
+    """Empty for the owner of the machine."""
     owner: str
     """Whose threads; each key has its own, and each reader of a site's key."""
     role: Role
@@ -82,7 +88,8 @@ async def _find_caller(request: Request, text: str | None) -> Caller:
         owner = _read_owner(request, key)
         await keys.touch(key)
         return Caller(key.key_id, owner, key.role, key.scope.tenant, key.scope.books)
-    if is_local(request) and not await keys.were_made():
+    # A key that is not valid stands for somebody else; where none was ever made, a client had to send something.
+    if is_local(request) and (not text or not await keys.were_made()):
         return MACHINE
     if text:
         raise NotAllowed("the key is not valid", "It is wrong, or it was revoked.")
@@ -104,16 +111,29 @@ def _read_owner(request: Request, key: Key) -> str:
 def is_local(request: Request) -> bool:
     """From this very machine, and meant for it.
 
-    A header never makes a request local, but it may show that it is not: a proxy on this machine says for whom it asks,
-    a page of the web that had its name point here says its own, and a browser says from which site a page asks.
+    A header never makes a request local, but it may show that it is not: a proxy on this machine leaves its signs, a
+    page of the web that had its name point here says its own, and a browser says from which site a page asks.
     """
-    if request.client is None or any(name in request.headers for name in FORWARDED):
+    running: Running = request.app.state.running
+    if request.client is None or not running.settings.askbook_local_owner or _is_forwarded(request):
         return False
     if not _is_loopback(request.client.host) or request.url.hostname not in LOCAL_NAMES:
         return False
     origin = request.headers.get("origin")
-    running: Running = request.app.state.running
-    return origin in (None, _own_origin(request), *running.settings.askbook_cors_origins)
+    if origin is not None:
+        return origin in (_own_origin(request), *running.settings.askbook_cors_origins)
+    return request.headers.get("sec-fetch-site", "none") in _OWN_PAGE or _opens_page(request)
+
+
+def _is_forwarded(request: Request) -> bool:
+    """nginx left to itself adds nothing and gives the host that it forwards to, but speaks HTTP/1.0."""
+    return request.scope.get("http_version") == "1.0" or any(map(_PROXY.fullmatch, request.headers.keys()))
+
+
+def _opens_page(request: Request) -> bool:
+    """Somebody followed a link: what comes back is shown to them, and to no page of the site that had the link."""
+    goes = request.headers.get("sec-fetch-mode"), request.headers.get("sec-fetch-dest")
+    return request.method == "GET" and goes == ("navigate", "document")
 
 
 def _own_origin(request: Request) -> str:

@@ -30,7 +30,7 @@ BEGIN, END = "\ue000", "\ue001"
 CITED_ID = "cited-passage"
 
 _LINE_MARKUP = re.compile(r"(?:[ \t>|]|(?:[-*+]|\d{1,9}[.)])[ \t]+|#{1,6}[ \t]+)*[*_~`]*")
-_FENCE_LINE = re.compile(r"[ \t>]*(?:`{3,}|~{3,})[^\n]*\n")
+_FENCE_LINE = re.compile(r"[ \t>]*+(?:`{3,}+|~{3,}+)[^\n]*+\n")
 _HTML_TAGS = (
     "a abbr address article aside audio b blockquote body br button canvas caption center cite code col colgroup dd del "
     "details dfn dialog div dl dt em embed fieldset figcaption figure font footer form frame h1 h2 h3 h4 h5 h6 head "
@@ -38,8 +38,8 @@ _HTML_TAGS = (
     "optgroup option p param picture pre q s samp script section select small source span strong style sub summary sup "
     "svg table tbody td template textarea tfoot th thead title tr track u ul var video wbr"
 )
-_TAG = re.compile(rf"<!--.*?-->|</?(?:{'|'.join(_HTML_TAGS.split())})\b[^<>]*>", re.IGNORECASE | re.DOTALL)
-_CUSTOM_ID = re.compile(r"\s*(?:\{#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
+_TAG = re.compile(rf"<!--.*?-->|(<!--.*)|</?(?:{'|'.join(_HTML_TAGS.split())})\b[^<>]*>", re.IGNORECASE | re.DOTALL)
+_CUSTOM_ID = re.compile(r"(?<!\s)\s*+(?:\{#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _PICTURE = re.compile(r"<img\b([^<>]{0,2000})>", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\[\^([^\[\]\s]{1,40})\]:?")
@@ -302,7 +302,7 @@ class _Renderer(RendererHTML):
     def _show_tags(self, content: str) -> str:
         """The words between them, and the pictures."""
         parts = _PICTURE.split(content)
-        words = (self._mark(_TAG.sub("", part)) for part in parts[::2])
+        words = (self._mark(_TAG.sub(r"\1", part)) for part in parts[::2])
         pictures = (self._picture(*read_attributes(tag)) for tag in parts[1::2])
         return "".join(one for pair in zip_longest(words, pictures, fillvalue="") for one in pair)
 

@@ -33,7 +33,7 @@ _CHAPTER_AND_LESSON = re.compile(
 )
 _NAME_BEHIND_NUMBER = re.compile(rf"(?:{_KIND}[-_ ]?)?\d{{1,4}}[-_. ]+(?=\D)", re.IGNORECASE)
 _SUMMARY_LINE = re.compile(
-    r"(?P<indent>[ \t]*)(?P<bullet>[-*+]|\d+\.)?[ \t]*\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)\s*$"
+    r"(?P<indent>[ \t]*+)(?P<bullet>[-*+]|\d+\.)?[ \t]*+\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)\s*$"
 )
 _PART_LINE = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 

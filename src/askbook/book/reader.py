@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 from askbook.book.chunker import CHUNKER_VERSION, make_id
@@ -227,12 +228,20 @@ def _ignore_pattern(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def _translate(pattern: str) -> str:
-    anchored = "/" in pattern.rstrip("/")
-    only_folders = pattern.endswith("/")
-    tokens = re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", pattern.strip("/"))
-    wild = {"**/": "(?:.*/)?", "**": ".+", "*": "[^/]*", "?": "[^/]"}
-    body = "".join(wild.get(token) or re.escape(token) for token in tokens)
-    return ("" if anchored else "(?:.*/)?") + body + ("/.*" if only_folders else "(?:/.*)?")
+    """Of all places that fit the first is as good as any, so that no other is tried: `(?>…)`."""
+    deep, bodies = "/" not in pattern.rstrip("/"), list[str]()
+    for crosses, run in groupby(pattern.strip("/").split("/"), "**".__eq__):
+        if not crosses:
+            names = "/".join(map(_translate_name, run)) + r"(?=/|\Z)"
+            bodies.append(rf"(?>(?:[^/]*+/)*?{names})" if deep else names)
+        deep = crosses
+    bodies += [".+"] * deep
+    return "/".join(bodies) + ("/.*" if pattern.endswith("/") else "(?:/.*)?")
+
+
+def _translate_name(name: str) -> str:
+    first, *rest = (re.escape(part).replace(r"\?", "[^/]") for part in re.split(r"\*+", name))
+    return first + "".join(f"(?>[^/]*?{part})" for part in rest[:-1]) + "".join(f"[^/]*{part}" for part in rest[-1:])
 
 
 # --- places ---------------------------------------------------------------------------------------

@@ -45,9 +45,11 @@ _LEAF: dict[str, Kind] = {
     "hr": "rule",
 }
 _PADDING = re.compile(r" {4,}")
-_CUSTOM_ID = re.compile(r"\s*(?:\{#([^{}\s]+)\}|\[\[([^\[\]\s]+)\]\])\s*$")
+_CUSTOM_ID = re.compile(r"(?<!\s)\s*+(?:\{#([^{}\s]+)\}|\[\[([^\[\]\s]+)\]\])\s*$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\n]*\)|\[[^\[\]]*\])")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->")
+# A comment that nothing closes is text, and looked through once.
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->|(<!--.*)", re.DOTALL)
+_CLOSING_MARKS = re.compile(r"(?<!\s)\s++#++\s*$")
 _EMPHASIS = re.compile(r"`+|\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
@@ -286,7 +288,7 @@ def split_sections(blocks: list[Block]) -> list[Section]:
 def clean_heading(raw: str) -> str:
     """A heading as it is read aloud: no links, emphasis, tags or ids."""
     text = _CUSTOM_ID.sub("", raw)
-    text = _TAG.sub("", _LINK.sub(r"\1", text))
+    text = _TAG.sub(r"\1", _LINK.sub(r"\1", text))
     text = " ".join(html.unescape(_ESCAPED.sub(r"\1", _EMPHASIS.sub("", text))).split())
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
 
@@ -314,7 +316,7 @@ def find_title(text: str, body_start: int) -> str | None:
     at, end = body_start, body_start + 100_000
     while match := _FIRST_TITLE.search(text, at, end):
         if not match["fence"]:
-            return clean_heading(re.sub(r"\s+#+\s*$", "", match["atx"] or match["setext"])) or None
+            return clean_heading(_CLOSING_MARKS.sub("", match["atx"] or match["setext"])) or None
         closing = re.compile(rf"^ {{0,3}}{re.escape(match['fence'])}+[ \t]*+$", re.MULTILINE).search(
             text, match.end(), end
         )
@@ -322,4 +324,4 @@ def find_title(text: str, body_start: int) -> str | None:
             break
         at = closing.end()
     opening = _OPENING_HEADING.match(text, body_start)
-    return clean_heading(re.sub(r"\s+#+\s*$", "", opening.group(1))) or None if opening else None
+    return clean_heading(_CLOSING_MARKS.sub("", opening.group(1))) or None if opening else None

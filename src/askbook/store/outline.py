@@ -22,12 +22,12 @@ _MARK = re.compile(
     r"\n {0,3}(?:(?P<fence>`{3,}|~{3,})|(?P<comment><!--)"
     r"|(?P<marks>\#{1,6})[ \t]+(?P<title>[^\n]+)|(?P<below>={3,}|-{3,})[ \t]*(?=\n|$))"
 )
-_CLOSING_MARKS = re.compile(r"(?:(?:^|[ \t]+)\#+)?[ \t]*$")
+_CLOSING_MARKS = re.compile(r"(?:(?:^|(?<![ \t])[ \t]++)\#++)?(?<![ \t])[ \t]*+$")
 _NO_PARAGRAPH = re.compile(r"\s*(?:$|[\#>`~|<+*-]|\d+[.)])")
 _MARKED_UP = re.compile(r"[\[\]{<&`*~_\\]")
-_CUSTOM_ID = re.compile(r"\s*(?:\{\#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
+_CUSTOM_ID = re.compile(r"(?<!\s)\s*+(?:\{\#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\n]*\)|\[[^\[\]]*\])")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->|(<!--.*)", re.DOTALL)
 _EMPHASIS = re.compile(r"`+|\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _NUMBER = re.compile(r"(?:[a-z]+[-_ ]?)?(\d{1,4})(?=[-_. ]|$)", re.IGNORECASE)
@@ -91,7 +91,7 @@ def _read_aloud(raw: str) -> str:
     """As the chunks' heading paths have it: no links, emphasis, tags or ids."""
     if not _MARKED_UP.search(raw):
         return " ".join(raw.split())
-    text = _TAG.sub("", _LINK.sub(r"\1", _CUSTOM_ID.sub("", raw)))
+    text = _TAG.sub(r"\1", _LINK.sub(r"\1", _CUSTOM_ID.sub("", raw)))
     return " ".join(html.unescape(_ESCAPED.sub(r"\1", _EMPHASIS.sub("", text))).split())
 
 

@@ -25,12 +25,15 @@ const api = (path, options = {}) => call(path, { ...options, headers: key ? { "X
 
 // --- coming in -------------------------------------------------------------------------------------
 
-async function start() {
+async function start(before = null) {
   try {
     await loadJobs();
   } catch (problem) {
-    if (problem.status === 401) return askForKey(key ? problem : null);
-    return show(problem);
+    if (problem.status !== 401) return show(problem);
+    if (!key) return askForKey(before);
+    // Whoever sits at the machine needs none.
+    forget();
+    return start(problem);
   }
   at("alert").hidden = true;
   at("main").hidden = false;
@@ -55,7 +58,10 @@ function forget() {
 }
 
 at("door").addEventListener("cancel", (event) => event.preventDefault());
-at("leave").addEventListener("click", () => askForKey(null));
+at("leave").addEventListener("click", () => {
+  forget();
+  start();
+});
 at("enter").addEventListener("submit", (event) => {
   event.preventDefault();
   key = new FormData(event.target).get("key").trim();
@@ -270,11 +276,8 @@ function nearest(section) {
 async function loadKeys() {
   const found = await attempt(() => api("/keys"));
   if (!found) return;
-  const first = !key && found.keys.length === 0;
-  for (const option of at("new-key").elements.role.options) option.disabled = first && option.value !== "admin";
-  if (first) {
-    at("new-key").elements.role.value = "admin";
-    at("made").replaceChildren(make("p", { class: "notice" }, "There is no key yet, so whoever sits at this machine is the author. The first key is an admin’s; from then on every page here needs a key."));
+  if (!key && found.keys.length === 0) {
+    at("made").replaceChildren(make("p", { class: "notice" }, "There is no key yet. Whoever sits at this machine is the author, and stays so when there are keys: they are for everybody else."));
   }
   showSites();
   const rows = found.keys.map((one) => [
@@ -317,10 +320,6 @@ at("new-key").addEventListener("submit", async (event) => {
   const body = { name, role: role === "site" ? "reader" : role, books: book_id ? [book_id] : null, origins: role === "site" ? origins.split(/[\s,]+/).filter(Boolean) : [] };
   const made = await attempt(() => api("/keys", { method: "POST", body }));
   if (!made) return;
-  if (!key) {
-    sessionStorage.setItem(KEPT, (key = made.key));
-    at("leave").hidden = false;
-  }
   await loadKeys();
   event.target.reset();
   showSites();

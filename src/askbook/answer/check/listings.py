@@ -14,6 +14,7 @@ from askbook.domain import Passage
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n?")
 _ANYTHING = re.compile(r".+")
+_FILLED_LINE = re.compile(r"^[^\S\n]*+\S[^\n]*+", re.MULTILINE)
 _PROMPT = re.compile(r"^\s*(?:\$|>|>>>)\s+(?=\S)")
 
 
@@ -64,22 +65,24 @@ def check_listing(listing: Listing, numbered: Mapping[int, Passage]) -> tuple[di
 
 def _find_lines(wanted: Sequence[str], text: str) -> Span | None:
     """Each line behind the one before it, and all of them indented by as much more or less as the first."""
-    lines = sorted((*re.finditer(r"[^\n]*\S[^\n]*", text), *_find_spans(text)), key=lambda one: one.start())
-    for at, first in enumerate(lines):
-        shift, rest = _indent(first[0]) - _indent(wanted[0]), iter(lines[at:])
-        found = [one for want in wanted if (one := next((one for one in rest if _is_line(one, want, shift)), None))]
-        if len(found) == len(wanted):
-            return found[0].end() - len(found[0][0].lstrip()), found[-1].end()
+    found = sorted((*_FILLED_LINE.finditer(text), *_find_spans(text)), key=lambda one: one.start())
+    lines = [(_squeeze(one[0]), _indent(one[0]), one) for one in found]
+    wants = [(_squeeze(line), _indent(line)) for line in wanted]
+    # What does not follow from the first line of an indentation on does not follow from a later one.
+    firsts = {indent: at for at, (opening, indent, _) in reversed([*enumerate(lines)]) if opening == wants[0][0]}
+    for indent, at in sorted(firsts.items(), key=lambda one: one[1]):
+        rest = iter(lines[at:])
+        shifted = ((opening, deep + indent - wants[0][1]) for opening, deep in wants)
+        last = [next((one for *line, one in rest if tuple(line) == want), None) for want in shifted][-1]
+        if last is not None:
+            first = lines[at][2]
+            return first.end() - len(first[0].lstrip()), last.end()
     return None
 
 
 def _find_spans(text: str) -> Iterator[re.Match[str]]:
     """Code inside a sentence: a listing may hold what the book says in passing."""
     return (span for found in CODE_SPAN.finditer(text) if (span := _ANYTHING.match(text, *found.span(2))))
-
-
-def _is_line(ours: re.Match[str], wanted: str, shift: int) -> bool:
-    return _squeeze(ours[0]) == _squeeze(wanted) and _indent(ours[0]) - _indent(wanted) == shift
 
 
 def _squeeze(line: str) -> str:

@@ -14,7 +14,7 @@ from askbook.index.keywords import split_terms
 ALIKE = 0.75
 """Two sentences that share so many of their words say the same, or one denies the other."""
 
-CODE_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+CODE_SPAN = re.compile(r"(?<!`)(`++)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*\)|\[[^\[\]]*\])")
 _TAG = re.compile(r"</?[A-Za-z!][^<>]*>|https?://\S+|\[link removed\]")
 _EMPHASIS = re.compile(r"(?<![\w*_])[*_]++(?=\S)|(?<=[^\s*_])[*_]++(?!\w)|\*\*|^[ \t]*#{1,6}[ \t]")

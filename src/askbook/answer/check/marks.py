@@ -14,15 +14,15 @@ _NUMBERS = (
 )
 _HEADING = r"\((?:from|sources?:?|see|in)\s(?P<way>[^()\n]{2,150})\)"
 _MARK = re.compile(rf"(?P<numbers>{_NUMBERS})|{_HEADING}", re.IGNORECASE)
-_CODE_OR_MARK = re.compile(rf"(?P<ticks>`+)(?!`)[^\n]+?(?<!`)(?P=ticks)(?!`)|{_MARK.pattern}", re.IGNORECASE)
-CODE = r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)|^[ \t]*(?P<tildes>~{3,})[^\n]*\n.*?^[ \t]*(?P=tildes)"
+_CODE_OR_MARK = re.compile(rf"(?<!`)(?P<ticks>`++)[^\n]+?(?<!`)(?P=ticks)(?!`)|{_MARK.pattern}", re.IGNORECASE)
+CODE = r"(?<!`)(?P<ticks>`++).+?(?<!`)(?P=ticks)(?!`)|^[ \t]*+(?P<tildes>~{3,}+)[^\n]*+\n.*?^[ \t]*+(?P=tildes)"
 _CODE_OR_SHOWN = re.compile(
-    rf"(?P<code>{CODE})|\s*(?<!\\)\[\d{{1,3}}(?:, ?\d{{1,3}})*\](?!\()", re.DOTALL | re.MULTILINE
+    rf"(?P<code>{CODE})|(?<!\s)\s*+(?<!\\)\[\d{{1,3}}(?:, ?\d{{1,3}})*\](?!\()", re.DOTALL | re.MULTILINE
 )
 _UNFINISHED = re.compile(r"\[[\^\d\s,;–-]{0,160}|【[^】\n]{0,84}|\([^()\n]{0,160}")
 _REFERENCE = re.compile(r"[›»]|\b(?:chapter|section|lesson|module|page|part)\b", re.IGNORECASE)
 _NUMBERING = re.compile(r"^(?:chapter|module|lesson|section|part)\s+[\w.]+\s*[:.–-]\s*|[\"'“”*_`]", re.IGNORECASE)
-_STEP = re.compile(r"\s*(?:[›»>]|::)\s*")
+_STEP = re.compile(r"(?<!\s)\s*+(?:[›»>]|::)\s*")
 
 Mark = tuple[int, ...]
 """The passages that it points to."""

@@ -83,8 +83,10 @@ def _read(text: str, headings: tuple[str, ...]) -> Read:
     hidden = [line for line in others if not may_quote(text[slice(*line)])]
     orders = [*hidden, *(span for span in (*spans, *others) if _TO_MODEL.search(text[slice(*span)]))]
     sentences = tuple(one for one in spans if not any(_meet(one, order) for order in orders))
-    kept = "".join(" " if any(start <= at < end for start, end in orders) else one for at, one in enumerate(text))
-    premise = f"{' › '.join(headings)}\n{kept}"
+    kept = list(text)
+    for start, end in orders:
+        kept[start:end] = " " * (end - start)
+    premise = f"{' › '.join(headings)}\n{''.join(kept)}"
     literal = f"{to_plain(premise)} {' '.join(premise.replace('`', '').split())}"
     return Read(text, premise, literal, sentences)
 

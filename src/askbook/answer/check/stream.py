@@ -85,6 +85,8 @@ class Cutter:
 
     def feed(self, text: str) -> Iterator[Cut]:
         before, self._rest = self._rest[-1:], self._rest + text
+        if len(self._rest) > LONGEST and self._rest.isspace() and self._listing is None:
+            self._rest = "\n" * min(self._rest.count("\n"), 2)
         # In a run of full stops nothing ends before something else comes.
         waits = before and before in _STOPS and not text.strip(_STOPS) and len(self._rest) < LONGEST
         return iter(()) if waits else self._take(final=False)
@@ -134,9 +136,13 @@ class Cutter:
         while True:
             newline = self._rest.find("\n")
             if newline < 0 and not final:
+                if len(self._rest) > LONGEST:
+                    # Too long to be the fence that closes: what comes behind it on this line is no fence either.
+                    self._lines.append(self._rest)
+                    self._rest = ""
                 return None
             line = self._rest if newline < 0 else self._rest[:newline]
-            ends = bool(self._lines) and closes(line, self._lines[0])
+            ends = bool(self._lines) and self._lines[-1].endswith("\n") and closes(line, self._lines[0])
             if ends or newline < 0:
                 break
             self._lines.append(self._rest[: newline + 1])

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from askbook.api.examples import errors
 from askbook.api.running import NEEDED, Admin, Running, Up
 from askbook.api.watch import Sign
+from askbook.errors import NotAllowed
 from askbook.wiring import Askbook
 from askbook.wiring import Service as Called
 
@@ -89,8 +90,12 @@ async def ready(running: Up, response: Response) -> ReadyResponse:
 
 
 @router.get("/metrics", response_class=Response, responses=errors())
-async def metrics(running: Up, _caller: Admin) -> Response:
-    """Counts and times, for Prometheus."""
+async def metrics(running: Up, caller: Admin) -> Response:
+    """Counts and times of the whole server, for Prometheus; for its owner, and for an admin who is bound to no tenant or book."""
+    if caller.tenant or caller.books is not None:
+        raise NotAllowed(
+            "the counts are of all tenants", "They need an admin's key for all books of the server itself."
+        )
     return Response(running.metrics.to_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -114,13 +114,15 @@ class Layout:
 
     # --- folders ---------------------------------------------------------------------------------
 
+    @property
+    def _docs(self) -> Folder:
+        return tuple(self.site.docs.split("/")) if self.site and self.site.docs else ()
+
     @cached_property
     def _root(self) -> Folder:
         """Past wrappers such as `docs/` or `files/en-us/` that hold the whole book and say nothing."""
-        if self.site:
-            return tuple(self.site.docs.split("/")) if self.site.docs else ()
         all_parts = [tuple(path.split("/")) for path in self.pages]
-        root: Folder = ()
+        root = self._docs
         while True:
             names = {parts[len(root)] for parts in all_parts}
             name = next(iter(names), "")
@@ -310,7 +312,8 @@ class Layout:
         if spot.entry and spot.entry.title:
             return spot.entry.title
         if spot.stem.lower() in OVERVIEWS:
-            return self._folder_title(spot.folders) if spot.folders else self.book.title
+            is_home = not spot.folders or (self.site is not None and spot.folders == self._root)
+            return self.book.title if is_home else self._folder_title(spot.folders)
         return prettify(spot.stem)
 
     def _folder_title(self, folder: Folder) -> str:
@@ -353,7 +356,7 @@ class Layout:
         front = spot.page.front
         if self.site and self.book.base_url:
             return self.site.to_route(self.site.inner(spot.page.path), front)
-        folder = "/".join(spot.folders[len(self._root) :] if self.site else spot.folders)
+        folder = "/".join(spot.folders[len(self._docs) :])
         written = front.text("slug")
         if written and "/" in written:
             return "/".join(part for part in written.split("/") if part not in ("", ".", ".."))

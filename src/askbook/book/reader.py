@@ -40,8 +40,8 @@ def read_book(folder: Path, book_id: str | None = None) -> Book:
         book = replace(book, base_url=site.base_url)
     if has_title:
         return book
-    docs = home / site.docs if site else home
-    return replace(book, title=(site and site.title) or _title_of_overview(docs) or book.title)
+    found = site.title or _title_of_overview(home / site.docs, site.front_page) if site else _title_of_overview(home)
+    return replace(book, title=found or book.title)
 
 
 def find_files(folder: Path, book: Book) -> tuple[dict[str, Path], list[Problem]]:
@@ -85,10 +85,16 @@ def _explain(layout: Layout) -> str:
     if site is None:
         return f"Folders: no site's own files were found; the folders give the order of {_count(pages, 'page')}."
     docs = f"{site.docs}/" if site.docs else "the folder"
-    order = f"names {_count(named, 'page')} of its navigation" if named else "names no order; the folders give it"
-    others = f" {docs} has {pages - named} more." if named and pages > named else ""
-    address = f" Published at {layout.book.base_url}." if layout.book.base_url else " It names no address."
-    return f"{site.generator}: {site.config} {order}; the lessons are in {docs}.{others}{address}"
+    order = (
+        f"its navigation has {_count(named, 'page')}"
+        if named
+        else f"the folders give the order of {_count(pages, 'page')}"
+    )
+    others = f", which has {pages - named} more" if named and pages > named else ""
+    address = (
+        f" Published at {layout.book.base_url}." if layout.book.base_url else " It names no address: set base_url."
+    )
+    return f"{site.generator}: found by {site.config}; {order}, in {docs}{others}.{address}"
 
 
 def _count(number: int, word: str) -> str:
@@ -136,7 +142,7 @@ def _list_files(home: Path, book: Book, site: Site | None) -> tuple[dict[str, Pa
         elif reason:
             problems.append(Problem(path, reason, skipped=True))
     if site:
-        foreign = find_translations((site.inner(path) for path in files), site.language)
+        foreign = find_translations((site.inner(path) for path in files), site.language, site.locales)
         files = {path: file for path, file in files.items() if site.inner(path) not in foreign}
     return dict(sorted(files.items())), sorted(problems, key=lambda problem: problem.source_file)
 
@@ -251,8 +257,8 @@ def _read_text(path: str, file: Path) -> _Text:
     return _Text(Page(path, front, heading), text, hashlib.sha256(raw).hexdigest())
 
 
-def _title_of_overview(home: Path) -> str | None:
-    for name in ("README.md", "README.mdx", "index.md", "index.mdx"):
+def _title_of_overview(home: Path, front_page: str = "README") -> str | None:
+    for name in (f"{front_page}.md", f"{front_page}.mdx", "README.md", "README.mdx", "index.md", "index.mdx"):
         try:
             page = _read_text(name, home / name).page
         except Unreadable:

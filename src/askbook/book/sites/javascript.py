@@ -2,7 +2,8 @@
 
 What is no literal is unknown (None): calls, functions, conditions. A name stands for the literal it was given in the same
 file or in a file of the book that is imported by a relative path; `a || b` is b where a is unknown, since no environment
-variable is set here; a call keeps its arguments (`defineConfig({…})`).
+variable is set here; a call keeps its arguments (`defineConfig({…})`), and one of a function of the file that does nothing
+but return a literal is that literal.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class _File:
     path: str
     names: dict[str, object] = field(default_factory=dict[str, object])
     exports: dict[str, object] = field(default_factory=dict[str, object])
+    functions: dict[str, object] = field(default_factory=dict[str, object])
     all_from: list[str] = field(default_factory=list[str])
     objects: list[dict[Any, Any]] = field(default_factory=list[dict[Any, Any]])
 
@@ -218,9 +220,25 @@ class _Parser:
         ):
             self.file.exports["module"], end = self.value(at + 4)
             return end
+        if word == "function":
+            return self._read_function(at + 1)
         if word == "return":
             return max(self.value(at + 1)[1], at + 1)
         return at + 1
+
+    def _read_function(self, at: int) -> int:
+        """`function sidebar() { return [ … ] }`"""
+        if self.text(at + 1) != "(":
+            return at
+        body = self.tokens[at + 1].end + 1
+        while body < len(self.tokens) and self.text(body) not in ("{", ";") and not self._starts_line(body):
+            body = self.tokens[body].end + 1 if self.text(body) in ("[", "(") else body + 1
+        if self.text(body) != "{" or self.text(body + 1) != "return":
+            return at + 1
+        self.file.functions[self.text(at)], end = self.value(body + 2)
+        if self.text(at - 2) == "export":
+            self.file.exports[self.text(at)] = Call(self.text(at), [])
+        return max(end, at + 1)
 
     def _read_import(self, at: int) -> int:
         """`import a, { b as c } from './x'`"""
@@ -302,9 +320,12 @@ class _Parser:
     def _ends(self, at: int) -> bool:
         if at >= len(self.tokens) or self.text(at) in _ENDS:
             return True
-        # Where a statement ends without a semicolon, the next begins with a word on a line of its own.
+        return self._starts_line(at)
+
+    def _starts_line(self, at: int) -> bool:
+        """Where a statement ends without a semicolon, the next begins with a word on a line of its own."""
         token = self.tokens[at]
-        return token.new_line and (token.kind == "name" and token.text not in ("as", "satisfies"))
+        return token.new_line and token.kind == "name" and token.text not in ("as", "satisfies")
 
     def _step(self, at: int) -> int:
         if self.text(at) not in _PAIRS:
@@ -459,6 +480,8 @@ class _Reading:
             case _Either():
                 first = self.resolve(value.first, file, depth + 1)
                 return self.resolve(value.other, file, depth + 1) if first is None else first
+            case Call() if value.name in file.functions or value.name in file.names:
+                return self._call(value, file, depth)
             case Call():
                 return Call(value.name, self.resolve(value.arguments, file, depth + 1) or [])
             case list():
@@ -488,6 +511,21 @@ class _Reading:
             else:
                 found[key] = value
         return found
+
+    def _call(self, call: Call, file: _File, depth: int) -> Any:
+        mark = (file.path, f"{call.name}()")
+        if mark in self._open:
+            return None
+        self._open.add(mark)
+        value = file.functions.get(call.name)
+        if value is not None:
+            found = self.resolve(value, file, depth + 1)
+        elif isinstance(imported := file.names.get(call.name), _Import):
+            found = self._import(imported, file, depth + 1)
+        else:
+            found = None
+        self._open.discard(mark)
+        return found if found is not None else Call(call.name, self.resolve(call.arguments, file, depth + 1) or [])
 
     def _look_up(self, name: _Name, file: _File, depth: int) -> Any:
         mark = (file.path, name.name)

@@ -34,7 +34,7 @@ def read_nextra(files: Files, folder: str) -> Site | None:
         return None
     text = files.text(config) or ""
     docs = next((place for name in _FOLDERS if _has_meta(files, place := join(folder, name) or name)), None)
-    if docs is None or ("nextra" not in text and files.first(folder, "mdx-components.tsx", "theme.config.tsx") is None):
+    if docs is None:
         return None
     found = files.javascript(config, ("i18n", "basePath"))
     language = to_text(dig(found, "i18n", "defaultLocale")) or "en"

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from askbook.book.front_matter import FrontMatter, read_settings
+from askbook.book.manifest import prettify
 from askbook.book.sites.javascript import read_javascript
 from askbook.domain import Problem
 
@@ -50,6 +51,7 @@ class Section:
     title: str | None
     items: tuple[Leaf | Section, ...]
     page: str | None = None
+    folder: str | None = None
 
 
 Nav = tuple[Leaf | Section, ...]
@@ -93,6 +95,9 @@ class Site:
     ignore: tuple[str, ...] = ()
     """Patterns of what the site leaves out, as in .gitignore, from `docs` on."""
     language: str = "en"
+    locales: tuple[str, ...] = ()
+    """The folders of the other languages, where the config names them."""
+    front_page: str = "index"
     only_nav: bool = False
     """Pages outside the navigation are not published."""
     underscored: bool = False
@@ -131,14 +136,14 @@ def _is_unlikely(inner: str, is_home: bool) -> bool:
     return bool(_ASIDE.match(inner) or (is_home and _REPOSITORY.match(inner)))
 
 
-def find_translations(inner: Iterable[str], language: str) -> set[str]:
+def find_translations(inner: Iterable[str], language: str, locales: tuple[str, ...] = ()) -> set[str]:
     """Pages that say in another language what a page beside them says: `fr/start.md` or `start.fr.md` to `start.md`."""
     paths = set(inner)
     folders: dict[str, set[str]] = defaultdict(set)
     found: set[str] = set()
     for path in paths:
         first, slash, rest = path.partition("/")
-        if slash and _LANGUAGE.fullmatch(first):
+        if slash and (_LANGUAGE.fullmatch(first) or first in locales):
             folders[first].add(rest)
         if (end := _LANGUAGE_END.search(path)) and end.group(1) != language:
             bare = path[: end.start()]
@@ -146,7 +151,7 @@ def find_translations(inner: Iterable[str], language: str) -> set[str]:
                 found.add(path)
     originals = folders.get(language) or paths
     for folder, below in folders.items():
-        if folder != language and 2 * len(below & originals) >= len(below):
+        if folder in locales or (folder != language and 2 * len(below & originals) >= len(below)):
             found.update(f"{folder}/{rest}" for rest in below)
     return found
 
@@ -422,7 +427,12 @@ def files_nav(
     of each folder (its path, and its own page)."""
     tree = _grow_tree(pages, root)
     own = tree.own_page(overviews)
-    return (*((Leaf(own),) if own else ()), *_tree_nav(tree, overviews, rank, label))
+    nav = _tree_nav(tree, overviews, rank, label)
+    # A folder `docs` beside a few pages is the book: its sections are the outer ones.
+    main = next((one for one in nav if isinstance(one, Section) and one.folder in ("docs", "documentation")), None)
+    opened = (*((Leaf(main.page),) if main.page else ()), *main.items) if main else ()
+    items = (item for one in nav for item in (opened if one is main else (one,)))
+    return (*((Leaf(own),) if own else ()), *items)
 
 
 def _grow_tree(paths: Iterable[str], root: str) -> Branch:
@@ -452,8 +462,10 @@ def _tree_nav(
     for below in branch.branches.values():
         page = below.own_page(overviews)
         inner = _tree_nav(below, overviews, rank, label)
-        title = label(below.folder, page) or posixpath.basename(below.folder)
-        shown: Leaf | Section = Leaf(page, title) if page and not inner else Section(title, inner, page)
+        title = label(below.folder, page) or (None if page else prettify(posixpath.basename(below.folder)))
+        shown: Leaf | Section = (
+            Leaf(page, title) if page and not inner else Section(title, inner, page, posixpath.basename(below.folder))
+        )
         if page or inner:
             items.append((rank(below.folder, page), shown))
     return tuple(item for _, item in sorted(items, key=lambda pair: pair[0]))  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -52,6 +52,7 @@ def read_jupyter_book(files: Files, folder: str) -> Site | None:
         read_nav=partial(_read_toc, folder, files.yaml(toc)),
         ignore=("_build/", *map(_anchored, to_texts(values.get("exclude_patterns")))),
         underscored=True,
+        front_page=to_text(dig(files.yaml(toc), "root")) or "intro",
         only_nav=str(values.get("only_build_toc_files")).lower() == "true",
     )
 
@@ -76,6 +77,7 @@ def read_sphinx(files: Files, folder: str) -> Site | None:
         read_nav=partial(_read_trees, files, docs, root),
         ignore=("_build/", "_templates/", *map(_anchored, excluded)),
         language=_assigned(text, "language") or "en",
+        front_page=root,
         underscored=True,
     )
 

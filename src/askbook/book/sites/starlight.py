@@ -51,6 +51,7 @@ def read_starlight(files: Files, folder: str) -> Site | None:
         read_nav=partial(_read_nav, docs, options.get("sidebar"), language),
         ignore=("_*/", "404.md", "404.mdx"),
         language=language,
+        locales=tuple(key for key in options.get("locales") or {} if key not in ("root", language)),
     )
 
 

@@ -53,6 +53,10 @@ def _read(files: Files, folder: str, home: str, generator: str, overviews: tuple
     locale = dig(values, "locales", "root") or dig(values, "locales", "/") or {}
     local_theme = dig(locale, "themeConfig") or dig(theme, "locales", "/") or {}
     hostname = dig(values, "sitemap", "hostname") or dig(theme, "hostname")
+    locales = [key.strip("/") for key in values.get("locales") or {} if key not in ("root", "/")]
+    sidebar = dig(local_theme, "sidebar") or dig(theme, "sidebar")
+    if sidebar is None and (beside := files.first(folder, *(f"config.{end}" for end in _ENDS[:-1]))):
+        sidebar = dig(files.javascript(beside, _KEYS), "themeConfig", "sidebar")
     rewrites = {key: to for key, to in (values.get("rewrites") or {}).items() if isinstance(to, str)}
     return Site(
         generator=generator,
@@ -62,9 +66,10 @@ def _read(files: Files, folder: str, home: str, generator: str, overviews: tuple
         anchors="vue",
         title=to_text(values.get("title")) or to_text(dig(locale, "title")),
         base_url=to_base_url(hostname, values.get("base")),
-        read_nav=partial(_read_nav, docs, dig(local_theme, "sidebar") or dig(theme, "sidebar"), rewrites),
+        read_nav=partial(_read_nav, docs, sidebar, rewrites),
         ignore=to_texts(values.get("srcExclude")),
         language=(to_text(dig(locale, "lang")) or to_text(values.get("lang")) or "en").split("-")[0],
+        locales=tuple(locales),
     )
 
 

@@ -119,17 +119,20 @@ def read_settings(raw: str) -> tuple[dict[str, Any], str | None]:
     """A generator's YAML file, and what is wrong with it. Texts, lists and mappings are taken; a value with a tag
     (`!!python/name:…`, `!ENV`) and an alias of anything but a text are unknown (None): nothing is built, nothing doubles."""
     try:
-        values = _storable(_build_settings(yaml.parse(raw, Loader=_Loader)))
+        values, complaint = _build_settings(yaml.parse(raw, Loader=_Loader))
     except (yaml.YAMLError, ValueError) as error:
-        return {}, f"is not read as YAML: {getattr(error, 'problem', None) or error}"
-    return ({str(key): value for key, value in values.items()}, None) if isinstance(values, dict) else ({}, None)
+        return _salvage(raw), f"is read in part: {getattr(error, 'problem', None) or error}"
+    known = _storable(values) if isinstance(values, dict) else {}
+    return {str(key): value for key, value in known.items()}, complaint
 
 
-def _build_settings(events: Iterator[Any]) -> Any:
+def _build_settings(events: Iterator[Any]) -> tuple[Any, str | None]:
     """One pass over the events, without recursion."""
+    complaint: str | None = None
     root: list[Any] = []
     open_values: list[tuple[Any, bool]] = [(root, True)]
     keys: list[Any] = [None]
+    in_anchor = [False]
     anchors: dict[str, str] = {}
     for count, event in enumerate(events):
         if count > MAX_EVENTS:
@@ -137,6 +140,7 @@ def _build_settings(events: Iterator[Any]) -> Any:
         if isinstance(event, yaml.CollectionEndEvent):
             value, is_known = open_values.pop()
             keys.pop()
+            in_anchor.pop()
             _put(open_values[-1][0], keys, value if is_known else None)
         elif isinstance(event, yaml.CollectionStartEvent):
             if len(open_values) > MAX_DEPTH:
@@ -144,14 +148,17 @@ def _build_settings(events: Iterator[Any]) -> Any:
             is_mapping = isinstance(event, yaml.MappingStartEvent)
             open_values.append(({} if is_mapping else [], event.tag is None))
             keys.append(None)
+            in_anchor.append(in_anchor[-1] or event.anchor is not None)
         elif isinstance(event, yaml.ScalarEvent):
             value = event.value if event.tag is None else None
             if event.anchor and value is not None:
                 anchors[event.anchor] = value
             _put(open_values[-1][0], keys, value)
         elif isinstance(event, yaml.AliasEvent):
+            if in_anchor[-1] and event.anchor not in anchors:
+                complaint = "has aliases of aliases, which are not read"
             _put(open_values[-1][0], keys, anchors.get(event.anchor))
-    return root[0] if root else None
+    return (root[0] if root else None), complaint
 
 
 def _put(into: Any, keys: list[Any], value: Any) -> None:

@@ -25,6 +25,7 @@ MAX_BYTES = 16 * 1024 * 1024
 MAX_SMALL_BYTES = 1024 * 1024
 EXTENSIONS = (".md", ".mdx", ".markdown")
 CATEGORIES = ("_category_.json", "_category_.yml", "_category_.yaml")
+MAX_STARS, MAX_PATTERN = 3, 200
 SKIPPED_FOLDERS = ("node_modules", "__pycache__", "_partials", "_includes", "_templates", "_build", "_site", "_book")
 
 
@@ -132,7 +133,7 @@ def _find_site(home: Path) -> tuple[Site | None, list[Problem]]:
 
 def _list_files(home: Path, book: Book, site: Site | None) -> tuple[dict[str, Path], list[Problem]]:
     ignored = _ignore_pattern(book.ignore)
-    aside = _ignore_pattern(site.ignore, site.docs) if site else None
+    aside = _ignore_pattern(tuple(filter(_is_cheap, site.ignore)), site.docs) if site else None
     files: dict[str, Path] = {}
     problems: list[Problem] = []
     for path, entry in _walk(home, (ignored, aside), problems, site):
@@ -272,6 +273,11 @@ def _ignore_pattern(patterns: tuple[str, ...], root: str = "") -> re.Pattern[str
     written = [pattern.strip() for pattern in patterns if pattern.strip().strip("/") and pattern.strip()[0] not in "#!"]
     below = re.escape(f"{root}/") if root else ""
     return re.compile(below + f"(?:{'|'.join(map(_translate, written))})", re.DOTALL) if written else None
+
+
+def _is_cheap(pattern: str) -> bool:
+    """Many stars in one pattern take for ever on a long name; no site needs them."""
+    return len(re.findall(r"\*+", pattern)) <= MAX_STARS and len(pattern) <= MAX_PATTERN
 
 
 def _translate(pattern: str) -> str:

@@ -50,6 +50,7 @@ _CUSTOM_ID = re.compile(
     r"\s*(?:\{:?[ ]*#([^{}\s]+)[^{}]*\}|\{/\*\s*#([^{}\s]+)\s*\*/\}|\[\[([^\[\]\s]+)\]\]|\[#([^\[\]\s]+)\])\s*$"
 )
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\n]*\)|\[[^\[\]]*\])")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _TAG = re.compile(r"(?<!\\)</?[A-Za-z][^<>]*>|<!--.*?-->")
 _EMPHASIS = re.compile(r"`+|\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -308,7 +309,7 @@ class Anchors:
     def take(self, raw_heading: str) -> str:
         if custom := _CUSTOM_ID.search(raw_heading):
             return quote(next(filter(None, custom.groups())), safe="-_.~!*'()")
-        plain = _SLUGS[self._style](clean_heading(raw_heading))
+        plain = _SLUGS[self._style](_heading_words(raw_heading))
         name = plain
         while name in self._taken or (not name and self._style not in ("github", "vue")):
             # docutils counts all that need a number together, the others each name for itself.
@@ -317,6 +318,20 @@ class Anchors:
             name = _REPEATED[self._style].format(plain, number)
         self._taken.setdefault(name, 0)
         return quote(name, safe="-_.~")
+
+
+def _heading_words(raw: str) -> str:
+    """As `clean_heading`, but code is kept to the letter: `<Badge>` in it is no tag, `__init__` no emphasis."""
+    if "`" not in raw:
+        return clean_heading(raw)
+    codes: list[str] = []
+
+    def hold(match: re.Match[str]) -> str:
+        codes.append(match[2].strip())
+        return f"\ue000{len(codes) - 1}\ue001"
+
+    cleaned = clean_heading(_CODE.sub(hold, re.sub("[\ue000\ue001]", "", raw)))
+    return re.sub("\ue000(\\d+)\ue001", lambda match: codes[int(match[1])], cleaned)
 
 
 def _slug_github(text: str) -> str:

@@ -31,7 +31,7 @@ _ENDS = ("toml", "yaml", "yml", "json")
 _HUGO = tuple(
     f"{name}.{end}" for name in ("hugo", "config/_default/hugo", "config/_default/config", "config") for end in _ENDS
 )
-_OVERVIEWS = ("_index",)
+_OVERVIEWS = ("_index", "index")
 
 
 def read_hugo(files: Files, folder: str) -> Site | None:

@@ -19,9 +19,10 @@ Load = Callable[[str, str], tuple[str, str] | None]
 MAX_DEPTH = 40
 MAX_VALUES = 100_000
 MAX_FILES = 20
+MAX_TYPE = 20
 
 _TOKEN = re.compile(
-    r"""(?P<space>\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)
+    r"""(?P<space>\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))
     |(?P<text>"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')
     |(?P<number>\d[\w.]*+)
     |(?P<name>[A-Za-z_$][\w$]*+)
@@ -29,7 +30,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _TEMPLATE = re.compile(r"`(?:[^`\\$]|\\.|\$(?!\{))*+`", re.DOTALL)
-_REGEX = re.compile(r"/(?![*/])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*+\])++/[a-z]*+")
+_REGEX = re.compile(r"/(?![*/])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.){0,200}+\]){1,300}+/[a-z]*+")
 _ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\n)|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "", "f": "", "v": "", "0": ""}
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "undefined": None}
@@ -231,7 +232,8 @@ class _Parser:
         if self.text(at + 1) != "(":
             return at
         body = self.tokens[at + 1].end + 1
-        while body < len(self.tokens) and self.text(body) not in ("{", ";") and not self._starts_line(body):
+        last = min(body + MAX_TYPE, len(self.tokens))
+        while body < last and self.text(body) not in ("{", ";") and not self._starts_line(body):
             body = self.tokens[body].end + 1 if self.text(body) in ("[", "(") else body + 1
         if self.text(body) != "{" or self.text(body + 1) != "return":
             return at + 1
@@ -246,6 +248,8 @@ class _Parser:
         in_braces = False
         for end in range(at, min(at + 200, len(self.tokens))):
             word = self.text(end)
+            if word == "import":
+                return end
             if (source := self.string(end)) is not None:
                 if source.startswith("."):
                     self.file.names |= {local: _Import(source, name) for local, name in names.items()}
@@ -312,10 +316,12 @@ class _Parser:
 
     def _otherwise(self, at: int, depth: int) -> tuple[object, int]:
         """`a ? b : c` → c: it is what holds where nothing is set."""
+        if depth > MAX_DEPTH:
+            return None, self._skip(at)
         at = self._step(at)
         while not self._ends(at) and self.text(at) != ":":
             at = self._step(at)
-        return self.value(at + 1, depth) if self.text(at) == ":" else (None, at)
+        return self.value(at + 1, depth + 1) if self.text(at) == ":" else (None, at)
 
     def _ends(self, at: int) -> bool:
         if at >= len(self.tokens) or self.text(at) in _ENDS:

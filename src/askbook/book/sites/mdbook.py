@@ -6,6 +6,8 @@ import posixpath
 import re
 import tomllib
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,7 +15,7 @@ from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.site import Entry, Files, Site, dig, file_route, join, to_base_url, to_text
 
 _LINE = re.compile(
-    r"(?P<indent>[ \t]*)(?P<bullet>[-*+]|\d+\.)?[ \t]*\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)\s*$"
+    r"(?P<indent>[ \t]*)(?P<bullet>[-*+]|\d+\.)?[ \t]*\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)(?(bullet)|\s*$)"
 )
 _PART = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 
@@ -40,7 +42,7 @@ def read_mdbook(files: Files, folder: str) -> Site | None:
         to_route=_route,
         title=to_text(dig(values, "book", "title")),
         base_url=to_base_url(dig(values, "output", "html", "site-url")),
-        entries=read_summary(text, docs),
+        entries=read_summary(text, docs, partial(files.complain_outside, summary)),
         ignore=("/SUMMARY.md",),
         only_nav=config is not None,
     )
@@ -58,7 +60,7 @@ def _route(path: str, _front: FrontMatter) -> str:
     return re.sub(r"(?i)(^|/)readme\.html$", r"\1index.html", file_route(path))
 
 
-def read_summary(text: str, folder: str) -> dict[str, Entry]:
+def read_summary(text: str, folder: str, refuse: Callable[[str, str], None]) -> dict[str, Entry]:
     """A line of the outer list is a chapter, a line below it a lesson; lines outside the list are chapter 0."""
     entries: dict[str, Entry] = {}
     part: str | None = None
@@ -84,6 +86,8 @@ def read_summary(text: str, folder: str) -> dict[str, Entry]:
             number = (chapter, lesson)
         written = unquote(match["path"].strip().strip("<>").split("#")[0])
         path = join(folder, written) if written else None
+        if written and path is None:
+            refuse(written, "SUMMARY")
         if path and path not in entries:
             entries[path] = Entry(title, part, number[0], chapter_title if number[0] else "", number[1], order)
     return entries

@@ -85,7 +85,7 @@ def _read_nav(files: Files, docs: str, config: str, written: object, pages: Page
         if target.endswith("/"):
             return (Section(title, _read_folder(files, docs, target, pages)),)
         if join("", target) is None:
-            files.complain(config, f"`nav` names {target[:60]!r}, which leads out of the pages; it is not read", "nav")
+            files.complain_outside(config, target, "nav")
         path = find_page(pages, docs, target, ())
         return (Leaf(path, title),) if path else ()
 

@@ -106,10 +106,16 @@ class Site:
     def inner(self, path: str) -> str:
         return path.removeprefix(f"{self.docs}/") if self.docs else path
 
+    def _is_aside(self, page: Page) -> bool:
+        """Beside the lessons; a README is the repository's, unless the generator makes it the site's first page."""
+        inner = self.inner(page.path)
+        is_own = not self.docs and _REPOSITORY.match(inner) and self.to_route(inner, page.front) != ""
+        return bool(_ASIDE.match(inner) or is_own)
+
     def place(self, pages: Pages) -> tuple[dict[str, Page], dict[str, Entry]]:
         """The pages that are lessons, and the places that the navigation gives them."""
         published = {path: page for path, page in pages.items() if page.front.text("draft") != "true"}
-        likely = {path: page for path, page in published.items() if not _is_unlikely(self.inner(path), not self.docs)}
+        likely = {path: page for path, page in published.items() if not self._is_aside(page)}
         if self.entries is not None:
             entries = {path: entry for path, entry in self.entries.items() if path in published}
         else:
@@ -130,10 +136,6 @@ _REPOSITORY = re.compile(
 )
 _LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
 _LANGUAGE_END = re.compile(r"\.([a-z]{2}(?:[-_][A-Za-z]{2,4})?)(\.\w+)$")
-
-
-def _is_unlikely(inner: str, is_home: bool) -> bool:
-    return bool(_ASIDE.match(inner) or (is_home and _REPOSITORY.match(inner)))
 
 
 def find_translations(inner: Iterable[str], language: str, locales: tuple[str, ...] = ()) -> set[str]:
@@ -221,8 +223,11 @@ class Files:
             return None
         found = join(folder, written.strip())
         if found is None:
-            self.complain(config, f"`{key}` is {written[:60]!r}, which leads out of the book; it is not followed", key)
+            self.complain_outside(config, written, key)
         return found
+
+    def complain_outside(self, path: str, written: str, key: str) -> None:
+        self.complain(path, f"`{key}` names {written[:60]!r}, which leads out of the book; it is not followed", key)
 
     def complain(self, path: str, message: str, key: str | None = None) -> None:
         problem = Problem(path, message, key)
@@ -232,7 +237,7 @@ class Files:
     def yaml(self, path: str) -> dict[str, Any]:
         values, complaint = read_settings(self.text(path) or "")
         if complaint:
-            self.complain(path, f"this file {complaint[:200]}; the book is read without it")
+            self.complain(path, f"this file {complaint[:200]}")
         return values
 
     def javascript(self, path: str, wanted: tuple[str, ...] = ()) -> Any:

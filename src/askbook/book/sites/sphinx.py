@@ -28,8 +28,7 @@ from askbook.book.sites.site import (
     to_texts,
 )
 
-_MYST_TREE = re.compile(r"^(?P<fence>`{3,}|:{3,})\{toctree\}[^\n]*\n(?P<body>.*?)^(?P=fence)", re.MULTILINE | re.DOTALL)
-_RST_TREE = re.compile(r"^\.\. toctree::[^\n]*\n(?P<body>(?:[ \t]+[^\n]*\n|[ \t]*\n)*)", re.MULTILINE)
+_OPENING = re.compile(r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?!\{)")
 _OPTION = re.compile(r":(\w+):\s*(.*)")
 _TITLED = re.compile(r"(.*\S)\s*<([^<>]+)>$")
 _STRING = re.compile(r"'([^'\\\n]*)'|\"([^\"\\\n]*)\"")
@@ -64,7 +63,7 @@ def read_sphinx(files: Files, folder: str) -> Site | None:
         return None
     docs = posixpath.dirname(config)
     root = _assigned(text, "root_doc") or _assigned(text, "master_doc") or "index"
-    listed = re.search(r"^exclude_patterns\s*=\s*\[([^\]]*)\]", text, re.MULTILINE)
+    listed = re.search(r"^exclude_patterns\s*=\s*\[([^\]]{0,2000})\]", text, re.MULTILINE)
     excluded = [one or two for one, two in _STRING.findall(listed.group(1))] if listed else []
     return Site(
         generator="Sphinx",
@@ -168,12 +167,13 @@ def _read_trees(files: Files, docs: str, root: str, pages: Pages, _likely: Pages
         return (Section(caption, items),) if caption and items else items
 
     def read_line(line: str, folder: str, is_glob: bool, depth: int) -> Nav:
-        titled = _TITLED.match(line)
+        titled = _TITLED.match(line[:500])
         title, target = (to_text(titled.group(1)), titled.group(2)) if titled else (None, line)
         if "://" in target or target == "self":
             return ()
         whole = join(docs if target.startswith("/") else folder, target)
         if whole is None:
+            files.complain_outside(folder, target, "toctree")
             return ()
         if is_glob and "*" in target:
             found = [path for path in _globbed(pages, "", whole) if path not in seen]
@@ -196,20 +196,38 @@ def _source(files: Files, docs: str, name: str) -> str | None:
 
 
 def _find_trees(text: str) -> Iterator[tuple[str | None, bool, list[str]]]:
-    """Of each toctree its caption, whether its lines are patterns, and its lines."""
-    for match in (*_MYST_TREE.finditer(text), *_RST_TREE.finditer(text)):
-        options: dict[str, str] = {}
-        lines: list[str] = []
-        in_yaml = False
-        for line in match["body"].split("\n"):
-            line = line.strip()
-            if line == "---":
-                in_yaml = not in_yaml
-            elif in_yaml and ":" in line:
-                key, _, value = line.partition(":")
-                options[key] = value.strip().strip("'\"")
-            elif option := _OPTION.match(line):
-                options[option.group(1)] = option.group(2)
-            elif line and not in_yaml:
-                lines.append(line)
-        yield options.get("caption") or None, "glob" in options, lines
+    """Of each toctree its caption, whether its lines are patterns, and its lines; one in an example is none."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        opening = _OPENING.match(lines[at].strip())
+        at += 1
+        if opening is None:
+            continue
+        first, closing = at, opening["marks"] or opening["code"]
+        while at < len(lines) and not _closes(lines[at], closing):
+            at += 1
+        if not opening["code"]:
+            yield _read_body(lines[first:at])
+        at += 1 if closing else 0
+
+
+def _closes(line: str, marks: str | None) -> bool:
+    return line.strip().startswith(marks) if marks else bool(line) and not line[0].isspace()
+
+
+def _read_body(lines: list[str]) -> tuple[str | None, bool, list[str]]:
+    options: dict[str, str] = {}
+    named: list[str] = []
+    in_yaml = False
+    for line in map(str.strip, lines):
+        if line == "---":
+            in_yaml = not in_yaml
+        elif in_yaml and ":" in line:
+            key, _, value = line.partition(":")
+            options[key] = value.strip().strip("'\"")
+        elif option := _OPTION.match(line):
+            options[option.group(1)] = option.group(2)
+        elif line and not in_yaml:
+            named.append(line)
+    return options.get("caption") or None, "glob" in options, named

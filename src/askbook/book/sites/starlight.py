@@ -48,7 +48,7 @@ def read_starlight(files: Files, folder: str) -> Site | None:
         to_route=partial(_route, values.get("trailingSlash") == "never"),
         title=to_text(title) or to_text(next(iter(title.values()), None) if isinstance(title, dict) else None),
         base_url=to_base_url(values.get("site"), values.get("base")),
-        read_nav=partial(_read_nav, docs, options.get("sidebar"), language),
+        read_nav=partial(_read_nav, files, config, docs, options.get("sidebar"), language),
         ignore=("_*/", "404.md", "404.mdx"),
         language=language,
         locales=tuple(key for key in options.get("locales") or {} if key not in ("root", language)),
@@ -67,7 +67,7 @@ def _slugged(path: str) -> str:
     return "/".join(re.sub(r"[^\w\- ]", "", part.lower()).replace(" ", "-") for part in bare.split("/")) + end
 
 
-def _read_nav(docs: str, sidebar: Any, language: str, pages: Pages, likely: Pages) -> Nav:
+def _read_nav(files: Files, config: str, docs: str, sidebar: Any, language: str, pages: Pages, likely: Pages) -> Nav:
     below = join(docs, language) or docs
     root = below if any(path.startswith(f"{below}/") for path in pages) else docs
 
@@ -93,6 +93,8 @@ def _read_nav(docs: str, sidebar: Any, language: str, pages: Pages, likely: Page
         return (Section(title, read_items(item.get("items"))),)
 
     def read_link(link: str, title: str | None) -> Nav:
+        if join("", link) is None:
+            files.complain_outside(config, link, "sidebar")
         path = None if "://" in link else find_page(pages, root, link.strip("/") or "index", ("index",))
         return (Leaf(path, title),) if path else ()
 

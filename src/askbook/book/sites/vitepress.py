@@ -66,7 +66,7 @@ def _read(files: Files, folder: str, home: str, generator: str, overviews: tuple
         anchors="vue",
         title=to_text(values.get("title")) or to_text(dig(locale, "title")),
         base_url=to_base_url(hostname, values.get("base")),
-        read_nav=partial(_read_nav, docs, sidebar, rewrites),
+        read_nav=partial(_read_nav, files, config, docs, sidebar, rewrites),
         ignore=to_texts(values.get("srcExclude")),
         language=(to_text(dig(locale, "lang")) or to_text(values.get("lang")) or "en").split("-")[0],
         locales=tuple(locales),
@@ -92,7 +92,9 @@ def _rewrite(rewrites: dict[str, str], path: str) -> str:
     return path
 
 
-def _read_nav(docs: str, sidebar: Any, rewrites: dict[str, str], pages: Pages, _likely: Pages) -> Nav:
+def _read_nav(
+    files: Files, config: str, docs: str, sidebar: Any, rewrites: dict[str, str], pages: Pages, _likely: Pages
+) -> Nav:
     """One list, or a list for each part of the site; items of both generators, old and new."""
     inner = {path: path.removeprefix(docs).lstrip("/") for path in pages}
     rewritten = {join(docs, _rewrite(rewrites, short)): path for path, short in inner.items()}
@@ -124,6 +126,8 @@ def _read_nav(docs: str, sidebar: Any, rewrites: dict[str, str], pages: Pages, _
         if "://" in link:
             return ()
         whole = link if link.startswith("/") else posixpath.join(base, link)
+        if join("", whole) is None:
+            files.complain_outside(config, link, "sidebar")
         path = find_page(shown, docs, whole, ("index", "README", "readme"))
         return (Leaf(rewritten[path], title),) if path else ()
 

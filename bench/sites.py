@@ -45,7 +45,7 @@ DIRECTIVES: dict[str, re.Pattern[str]] = {
     "include <!--@": re.compile(r"<!--\s*@include[^\n]*?-->"),
     "shortcode": re.compile(r"\{\{[<%].*?[>%]\}\}", re.DOTALL),
     "directive {…}": re.compile(r"^[ \t>]*(?:`{3,}|~{3,})[ ]*\{[A-Za-z][\w:.+-]*\}[^\n]*", re.MULTILINE),
-    "role {…}`": re.compile(r"\{[A-Za-z][\w:.+-]*\}`[^`]*`"),
+    "role {…}`": re.compile(r"(?<!`)\{[A-Za-z][\w:.+-]*\}`[^`]+`(?!`)"),
     "target (…)=": re.compile(r"^\([^()\n]+\)=[ \t]*$", re.MULTILINE),
     "component": re.compile(r"</?[A-Z][\w.]*(?:\s[^<>]*)?/?>"),
     "import": re.compile(r"^import\s[^\n]+?from\s+['\"][^\n]*", re.MULTILINE),
@@ -55,8 +55,10 @@ DIRECTIVES: dict[str, re.Pattern[str]] = {
     "[[toc]]": re.compile(r"^\[?\[toc\]\]?[ \t]*$", re.MULTILINE | re.IGNORECASE),
     "template": re.compile(r"\{%.*?%\}|\{\{[^{}<%#\n]+\}\}"),
 }
-IN_FENCES = ("directive {…}",)
-STATEMENT = re.compile(r"^(?:import|export)\b.*?(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
+IN_FENCES, IN_CODE = ("directive {…}",), ("role {…}`",)
+STATEMENT = re.compile(
+    r"^export\b[^\n]*[{(]\n.*?^[})][^\n]*$|^(?:import|export)\b.*?(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
+)
 SYNTAX = re.compile(r"</?[A-Za-z][^<>]*>|</?>|^\s*(?:`{3,}|~{3,}|:{3,}).*$", re.MULTILINE)
 
 
@@ -253,12 +255,9 @@ def expected_route(generator: str, inner: str, front: Mapping[str, object]) -> s
             numberless = [re.sub(r"^\d+[-_.]\s*(?=\D)", "", part) for part in bare.split("/")]
             if slug:
                 return slug.lstrip("/") if slug.startswith("/") else in_folder + slug
-            if own_id:
-                return "/".join([*numberless[:-1], own_id])
-            is_folder = name.lower() in ("index", "readme") or (
-                len(numberless) > 1 and numberless[-1] == numberless[-2]
-            )
-            return "".join(f"{part}/" for part in numberless[:-1]) if is_folder else "/".join(numberless)
+            if name.lower() in ("index", "readme", posixpath.basename(folder).lower()):
+                return "".join(f"{part}/" for part in numberless[:-1])
+            return "/".join([*numberless[:-1], own_id or numberless[-1]])
 
 
 # --- what was found -------------------------------------------------------------------------------
@@ -342,9 +341,12 @@ def find_anchors(lesson: Lesson) -> set[str]:
 
 
 def count_raw(text: str) -> Counter[str]:
-    prose = INLINE_CODE.sub(" ", FENCE.sub("", text))
+    unfenced = FENCE.sub("", text)
+    prose = INLINE_CODE.sub(" ", unfenced)
     return Counter(
-        kind for kind, pattern in DIRECTIVES.items() for _ in pattern.finditer(text if kind in IN_FENCES else prose)
+        kind
+        for kind, pattern in DIRECTIVES.items()
+        for _ in pattern.finditer(text if kind in IN_FENCES else unfenced if kind in IN_CODE else prose)
     )
 
 

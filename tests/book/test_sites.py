@@ -133,7 +133,7 @@ SIDEBARS = """module.exports = {
 def test_docusaurus(tmp_path: Path) -> None:
     files = {
         "docs/intro.md": "---\nslug: /\n---\n# Hello",
-        "docs/walk/index.md": "# Walking",
+        "docs/walk/index.md": "---\nid: index\n---\n# Walking",
         "docs/walk/03-gait.md": "---\nid: the-gait\n---\n# The gait",
         "docs/deep/02-second.mdx": "# Second",
         "docs/deep/late.mdx": "---\nsidebar_position: 1\n---\n# Late",

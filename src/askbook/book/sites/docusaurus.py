@@ -31,7 +31,7 @@ from askbook.book.sites.site import (
 CONFIGS = tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "mts", "cjs"))
 _KEYS = ("title", "url", "baseUrl", "presets", "themeConfig")
 _PREFIX = re.compile(r"\d+\s*[-_.]+\s*(?=[^-_.\s])")
-_NO_PREFIX = re.compile(r"(?:\d{2}|\d{4})[-_.]\d{2}(?:[-_.](?:\d{2}|\d{4}))?(?!\d)|\d+[-_.]\d+")
+_NO_PREFIX = re.compile(r"\d+[-_.]\d+")
 _CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")
 _OVERVIEWS = ("index", "readme")
 
@@ -85,13 +85,14 @@ def without_prefix(name: str) -> str:
 
 
 def _route(trailing_slash: object, path: str, front: FrontMatter) -> str:
-    folders = [without_prefix(part) for part in posixpath.dirname(path).split("/") if part]
+    folder = posixpath.dirname(path)
+    folders = [without_prefix(part) for part in folder.split("/") if part]
     slug, name = front.text("slug"), front.text("id") or without_prefix(stem(path))
-    is_own = stem(path).lower() in _OVERVIEWS or (folders and without_prefix(stem(path)).lower() == folders[-1].lower())
+    is_own = stem(path).lower() in (*_OVERVIEWS, posixpath.basename(folder).lower())
     if slug:
         route = join("" if slug.startswith("/") else "/".join(folders), slug) or ""
         is_folder = slug.endswith("/") and bool(route)
-    elif is_own and not front.text("id"):
+    elif is_own:
         route, is_folder = "/".join(folders), bool(folders)
     else:
         route, is_folder = "/".join([*folders, name]), False

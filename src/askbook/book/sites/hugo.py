@@ -96,10 +96,10 @@ def _route(ugly: bool, path: str, front: FrontMatter) -> str:
         return "" if "://" in written else written.lstrip("/")
     folder, name = posixpath.split(path)
     slug = front.text("slug")
-    if slug and not name.startswith(("_index.", "index.")):
-        path = f"{folder}/{slug}.md".lstrip("/")
-    elif slug:
+    if slug and name.startswith("index."):
         path = f"{posixpath.dirname(folder)}/{slug}/{name}".lstrip("/")
+    elif slug and not name.startswith("_index."):
+        path = f"{folder}/{slug}.md".lstrip("/")
     route = folder_route(re.sub(r"\.[a-z]{2}(\.\w+)$", r"\1", path), ("_index", "index")).lower().replace(" ", "-")
     return f"{route.rstrip('/')}.html" if ugly and route and not name.startswith("_index.") else route
 

@@ -56,7 +56,7 @@ def read_mkdocs(files: Files, folder: str) -> Site | None:
 
 def _route(flat: bool, path: str, _front: FrontMatter) -> str:
     if flat:
-        return re.sub(r"(?i)(^|/)readme\.html$", r"\1index.html", file_route(path))
+        return re.sub(r"(^|/)README\.html$", r"\1index.html", file_route(path))
     return folder_route(path)
 
 

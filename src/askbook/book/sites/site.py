@@ -317,11 +317,11 @@ def without_extension(path: str) -> str:
     return posixpath.splitext(path)[0] if path.lower().endswith(EXTENSIONS) else path
 
 
-def folder_route(path: str, overviews: tuple[str, ...] = ("index", "readme")) -> str:
+def folder_route(path: str, overviews: tuple[str, ...] = ("index", "README")) -> str:
     """`a/b.md` → `a/b/`, `a/index.md` → `a/`."""
     bare = without_extension(path)
     folder, name = posixpath.split(bare)
-    route = folder if name.lower() in overviews else bare
+    route = folder if name in overviews else bare
     return f"{route}/" if route else ""
 
 
@@ -329,7 +329,7 @@ def file_route(path: str, overviews: tuple[str, ...] = (), end: str = ".html") -
     """`a/b.md` → `a/b.html`; an overview is its folder."""
     bare = without_extension(path)
     folder, name = posixpath.split(bare)
-    if name.lower() in overviews:
+    if name in overviews:
         return f"{folder}/" if folder else ""
     return bare + end
 
@@ -405,7 +405,9 @@ def is_overview(path: str) -> bool:
 def _title_of(section: Section, pages: Pages) -> str | None:
     """Of a section without a title: what its own page is called, or that at its head."""
     path = section.page or next((one.path for one in section.items[:1] if isinstance(one, Leaf)), None)
-    return own_title(pages[path]) or stem(posixpath.dirname(path)) if path in pages else None
+    if path is None or path not in pages:
+        return None
+    return own_title(pages[path]) or prettify(posixpath.basename(posixpath.dirname(path)))
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ def read_vitepress(files: Files, folder: str) -> Site | None:
 
 
 def read_vuepress(files: Files, folder: str) -> Site | None:
-    return _read(files, folder, ".vuepress", "VuePress", ("index", "readme"))
+    return _read(files, folder, ".vuepress", "VuePress", ("index", "README", "readme"))
 
 
 def _read(files: Files, folder: str, home: str, generator: str, overviews: tuple[str, ...]) -> Site | None:

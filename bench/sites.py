@@ -56,6 +56,7 @@ DIRECTIVES: dict[str, re.Pattern[str]] = {
     "template": re.compile(r"\{%.*?%\}|\{\{[^{}<%#\n]+\}\}"),
 }
 IN_FENCES, IN_CODE = ("directive {…}",), ("role {…}`",)
+MYST = ("directive {…}", "role {…}`", "target (…)=")
 STATEMENT = re.compile(
     r"^export\b[^\n]*[{(]\n.*?^[})][^\n]*$|^(?:import|export)\b.*?(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -286,7 +287,7 @@ def measure(folder: Path) -> Row:
         chunks = split_lesson(lesson)
         lost += count_lost(lesson, chunks)
         for chunk in chunks:
-            raw += count_raw(chunk.text)
+            raw += count_raw(chunk.text, site)
     misses = [f"not a lesson: {path}" for path in expected if path not in by_file]
     misses += [f"title: {lesson.source_file}: {lesson.title!r}" for lesson in sample if lesson not in titles]
     misses += [f"address: {lesson.source_file}: {lesson.url}" for lesson in sample if lesson not in addresses]
@@ -340,12 +341,13 @@ def find_anchors(lesson: Lesson) -> set[str]:
     return made | {one or two for one, two in written}
 
 
-def count_raw(text: str) -> Counter[str]:
+def count_raw(text: str, site: Site) -> Counter[str]:
     unfenced = FENCE.sub("", text)
     prose = INLINE_CODE.sub(" ", unfenced)
     return Counter(
         kind
         for kind, pattern in DIRECTIVES.items()
+        if kind not in MYST or site.anchors == "docutils"
         for _ in pattern.finditer(text if kind in IN_FENCES else unfenced if kind in IN_CODE else prose)
     )
 

@@ -480,6 +480,10 @@ def test_anchors_are_the_generators(style: str, expected: list[str]) -> None:
     assert [unquote(anchors.take(heading)) for heading in headings] == expected
 
 
+def test_the_name_of_an_emoji_is_no_part_of_a_vue_anchor() -> None:
+    assert Anchors("vue").take("Emoji :tada:") == "emoji"
+
+
 def test_chunks_have_the_sites_anchors(tmp_path: Path) -> None:
     text = "# T\n\n" + "## Été\n\n" + "Words of the first part. " * 80 + "\n\n## Été\n\n" + "Words of the second. " * 80
     folder = write_book(tmp_path, {"mkdocs.yml": "site_name: X\nsite_url: https://x.example.org\n", "docs/a.md": text})

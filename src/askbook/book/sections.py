@@ -344,7 +344,9 @@ def _slug_python(text: str) -> str:
 
 
 def _slug_vue(text: str) -> str:
-    plain = re.sub(r"[\u0300-\u036f\u0000-\u001f]", "", unicodedata.normalize("NFKD", text))
+    # The name of an emoji (`:tada:`) is no part of the id.
+    named = re.sub(r":[a-z0-9_+-]+:", "", text)
+    plain = re.sub(r"[\u0300-\u036f\u0000-\u001f]", "", unicodedata.normalize("NFKD", named))
     joined = re.sub(r"[\s~`!@#$%^&*()\-_+=\[\]{}|\\;:\"'“”‘’<>,.?/]+", "-", plain).strip("-")
     return re.sub(r"^(\d)", r"_\1", joined).lower()
 

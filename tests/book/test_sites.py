@@ -415,6 +415,41 @@ def test_the_books_own_file_wins(tmp_path: Path) -> None:
     assert lines(folder) == ["docs/a/b.md alpha 0 1 https://ours.example.org/a/b/"]
 
 
+def test_modules_outside_the_site_make_the_folders_the_book(tmp_path: Path) -> None:
+    files = {"mkdocs.yml": "site_name: Theirs\n", "docs/a.md": PAGE, "lessons/b.md": PAGE}
+    folder = write_book(tmp_path, {**files, "askbook.toml": '[modules]\n"lessons" = "ours"\n'})
+    assert set(read_all(folder)[0]) == {"docs/a.md", "lessons/b.md"}
+
+
+def test_a_site_beside_numbered_modules_is_not_the_book(tmp_path: Path) -> None:
+    files = {
+        "docs/conf.py": "project = 'X'\n",
+        "docs/build.md": PAGE,
+        "module-1-a/01-x.md": PAGE,
+        "module-2-b/01-y.md": PAGE,
+    }
+    assert set(read_all(write_book(tmp_path, files))[0]) == {
+        "docs/build.md",
+        "module-1-a/01-x.md",
+        "module-2-b/01-y.md",
+    }
+
+
+def test_two_letters_are_not_always_a_language(tmp_path: Path) -> None:
+    files = (
+        "index.md",
+        "install.md",
+        "go/install.md",
+        "it/index.md",
+        "de/install.md",
+        "de/only-here.md",
+        "install.js.md",
+    )
+    folder = write_book(tmp_path, {"mkdocs.yml": "site_name: X\n", **{f"docs/{name}": PAGE for name in files}})
+    left_out = {"docs/de/install.md", "docs/de/only-here.md"}
+    assert set(read_all(folder)[0]) == {f"docs/{name}" for name in files} - left_out
+
+
 def test_the_docs_folder_alone_is_read_by_its_folders(tmp_path: Path) -> None:
     """Nothing outside the given folder is read, so the config above it is not known."""
     write_book(tmp_path, {"mkdocs.yml": "site_name: Robots\n", "docs/index.md": "# Robots and we", "docs/a/b.md": PAGE})

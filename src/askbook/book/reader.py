@@ -36,7 +36,7 @@ def read_book(folder: Path, book_id: str | None = None) -> Book:
     except Unreadable as error:
         raise BookError(f"{FILE} {error}", f"Make {FILE} a plain text file of the book, or remove it.") from error
     book, has_title = read_manifest(raw, home.name or "book", book_id)
-    site, _ = _find_site(home)
+    site, _ = _find_site(home, book)
     if site and book.base_url is None:
         book = replace(book, base_url=site.base_url)
     if has_title:
@@ -53,7 +53,7 @@ def find_files(folder: Path, book: Book) -> tuple[dict[str, Path], list[Problem]
     read at its own place.
     """
     home = _home(folder)
-    return _list_files(home, book, _find_site(home)[0])
+    return _list_files(home, book, _find_site(home, book)[0])
 
 
 def read_lessons(
@@ -126,9 +126,13 @@ def _home(folder: Path) -> Path:
     return home
 
 
-def _find_site(home: Path) -> tuple[Site | None, list[Problem]]:
+def _find_site(home: Path, book: Book) -> tuple[Site | None, list[Problem]]:
+    """None where the book's own file has lessons outside the site's pages."""
     files = Files(home, _read_bytes)
-    return find_site(files), files.problems
+    site = find_site(files)
+    if site and any(not f"{folder}/".startswith(f"{site.docs}/".lstrip("/")) for folder in book.modules):
+        return None, []
+    return site, files.problems
 
 
 def _list_files(home: Path, book: Book, site: Site | None) -> tuple[dict[str, Path], list[Problem]]:
@@ -301,7 +305,7 @@ class _Read:
 
 def _read_layout(folder: Path, book: Book, on_file: Callable[[str], None] | None = None) -> _Read:
     home = _home(folder)
-    site, problems = _find_site(home)
+    site, problems = _find_site(home, book)
     files, unusable = _list_files(home, book, site)
     if site and not files:
         problems.append(

@@ -33,13 +33,17 @@ MAX_FOLDERS = 60
 
 _OF_A_SITE = re.compile(r"doc|website|^site$|^www$|book$|guide|manual|handbook", re.IGNORECASE)
 _HOLDS_SITES = re.compile(r"packages|apps|projects|sites|source|src", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:module|chapter|chap|lesson|lecture|part|unit|week|day|ch)[-_ ]?\d|\d+[-_. ]", re.IGNORECASE)
 _NO_SITE = re.compile(r"\.|_|example|test|template|fixture|demo|theme|node_modules|dist$|build$|vendor", re.IGNORECASE)
 
 
 def find_site(files: Files) -> Site | None:
     """The site whose files stand in the folder itself, or in a folder below that a repository keeps its site in."""
     level = [""]
-    for _ in range(MAX_LEVEL + 1):
+    for depth in range(MAX_LEVEL + 1):
+        # Beside folders that number their lessons, a site below is not the book.
+        if depth == 1 and any(is_folder and _NUMBERED.match(name) for name, is_folder in files.names("").items()):
+            return None
         sites = [site for folder in level if (site := _read_site(files, folder))]
         if sites:
             if others := ", ".join(site.config for site in sites[1:]):

@@ -114,7 +114,7 @@ class Site:
 
     def place(self, pages: Pages) -> tuple[dict[str, Page], dict[str, Entry]]:
         """The pages that are lessons, and the places that the navigation gives them."""
-        published = {path: page for path, page in pages.items() if page.front.text("draft") != "true"}
+        published = {path: page for path, page in pages.items() if not _is_draft(page)}
         likely = {path: page for path, page in published.items() if not self._is_aside(page)}
         if self.entries is not None:
             entries = {path: entry for path, entry in self.entries.items() if path in published}
@@ -134,8 +134,17 @@ _REPOSITORY = re.compile(
     r"|agents|claude|pull_request_template)[^/]*$",
     re.IGNORECASE,
 )
-_LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
-_LANGUAGE_END = re.compile(r"\.([a-z]{2}(?:[-_][A-Za-z]{2,4})?)(\.\w+)$")
+# Codes of languages, and not of all two letters: `go/`, `js/` and `ui/` are sections of many sites.
+_CODE = (
+    "(?:ar|az|bg|bn|ca|cn|cs|da|de|el|en|es|et|fa|fi|fr|he|hi|hr|hu|id|it|ja|ka|ko|lt|lv|nb|nl|no|pl|pt|ro|ru|sk|sl|sr|sv|ta|"
+    "th|tr|uk|ur|uz|vi|zh)(?:[-_][A-Za-z]{2,4})?"
+)
+_LANGUAGE = re.compile(_CODE)
+_LANGUAGE_END = re.compile(rf"\.({_CODE})(\.\w+)$")
+
+
+def _is_draft(page: Page) -> bool:
+    return (page.front.text("draft") or "").lower() == "true"
 
 
 def find_translations(inner: Iterable[str], language: str, locales: tuple[str, ...] = ()) -> set[str]:
@@ -151,11 +160,16 @@ def find_translations(inner: Iterable[str], language: str, locales: tuple[str, .
             bare = path[: end.start()]
             if bare + end.group(2) in paths or f"{bare}.{language}{end.group(2)}" in paths:
                 found.add(path)
-    originals = folders.get(language) or paths
     for folder, below in folders.items():
-        if folder in locales or (folder != language and 2 * len(below & originals) >= len(below)):
+        if folder in locales or (folder != language and (language in folders or _mirrors(below, paths))):
             found.update(f"{folder}/{rest}" for rest in below)
     return found
+
+
+def _mirrors(below: set[str], originals: set[str]) -> bool:
+    """Half of the pages or more have their like; every folder has an overview, so that says nothing."""
+    pages = {path for path in below if not is_overview(path)}
+    return bool(pages) and 2 * len(pages & originals) >= len(pages)
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -88,6 +88,8 @@ class Lesson:
     """Where the front matter ends."""
     fingerprint: str
     """Changes whenever anything a chunk of this lesson carries would change."""
+    anchors: str = "github"
+    """How the page at `url` names its headings: a style of `book.sections.Anchors`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,24 @@ def test_init_changes_nothing_about_the_book(askbook: Run, tmp_path: Path, layou
     assert [lesson.identity for lesson in read_lessons(folder, read_book(folder))[0]] == before
 
 
+def test_init_says_what_it_found_and_keeps_it(askbook: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "robots"
+    config = "site_name: Robots\nsite_url: https://robots.example.org\nnav:\n- index.md\n- Arms: [arms/long.md, arms/short.md]\n"
+    files = {"mkdocs.yml": config, "README.md": "# The repository", "docs/loose.md": "# Loose"}
+    files |= {f"docs/{name}.md": f"# {name}\n\nSome text." for name in ("index", "arms/long", "arms/short")}
+    for file, text in files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text)
+    before = [(lesson.identity, lesson.url) for lesson in read_lessons(folder, read_book(folder))[0]]
+    made = askbook("init", folder)
+    assert made.returncode == 0, made.stderr
+    told = " ".join(made.stdout.split())
+    assert "MkDocs: found by mkdocs.yml; its navigation has 3 pages, in docs/, which has 1 more." in told
+    assert "4 lessons in 2 modules" in told
+    assert 'base_url = "https://robots.example.org"' in (folder / "askbook.toml").read_text()
+    assert [(lesson.identity, lesson.url) for lesson in read_lessons(folder, read_book(folder))[0]] == before
+
+
 def test_init_writes_a_file_that_ingest_understands(askbook: Run, book: Path) -> None:
     made = askbook("init", book)
     assert made.returncode == 0, made.stderr

@@ -77,7 +77,7 @@ class Unit:
 
 def split_lesson(lesson: Lesson) -> list[Chunk]:
     source = Source(lesson.text, lesson.body_start, lesson.source_file.lower().endswith(".mdx"))
-    sections = split_sections(source.blocks)
+    sections = split_sections(source.blocks, lesson.anchors)
     drafts = _merge_small(_pack_sections(source, sections))
     rendered = [_render(source, draft) for draft in _with_overlap(source, drafts)]
     sections_of = [_section_of(draft, sections) for draft in drafts]

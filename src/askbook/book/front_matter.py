@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,13 @@ from askbook.domain import Facet, FacetValue
 
 MAX_CHARS = 64 * 1024
 MAX_DEPTH = 32
+MAX_EVENTS = 50_000
 MAX_NUMBER = 9999
 
 # The base loader knows strings, lists and mappings only: no dates, no huge integers, no objects.
 _Loader: type = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _OPENING = re.compile(r"---[ \t]*\n")
+_TOML_BLOCK = re.compile(r"\+\+\+[ \t]*\n(?P<toml>.*?)^\+\+\+[ \t]*$\n?", re.MULTILINE | re.DOTALL)
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*$\n?", re.MULTILINE)
 _KEY_LINE = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:")
 _PLAIN_LINE = re.compile(
@@ -61,7 +64,8 @@ class FrontMatter:
 def read_front_matter(text: str) -> FrontMatter:
     opening = _OPENING.match(text)
     if opening is None:
-        return FrontMatter({}, 0)
+        toml = _TOML_BLOCK.match(text) if text.startswith("+++") else None
+        return _read_toml(toml["toml"], toml.end()) if toml else FrontMatter({}, 0)
     closing = _CLOSING.search(text, opening.end())
     if closing is None:
         complaint = "the front matter is never closed by a line ---" if _KEY_LINE.match(text, opening.end()) else None
@@ -91,6 +95,81 @@ def read_yaml(raw: str, body_start: int = 0) -> FrontMatter:
         # Two rules with prose between them are no front matter: what they hold is the lesson's.
         return FrontMatter({}, 0, "the front matter is not a list of `key: value` lines")
     return FrontMatter({str(key): value for key, value in values.items()}, body_start)
+
+
+def _read_toml(raw: str, body_start: int) -> FrontMatter:
+    """Hugo's other front matter. Numbers and truth values become the texts that YAML would have given."""
+    if len(raw) > MAX_CHARS:
+        return FrontMatter({}, body_start, f"the front matter is larger than {MAX_CHARS // 1024} KB")
+    try:
+        return FrontMatter(_to_texts(tomllib.loads(raw)), body_start)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return FrontMatter({}, body_start, f"the front matter is not valid TOML: {str(error)[:100]}")
+
+
+def _to_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _to_texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_to_texts(item) for item in value]
+    return _storable(str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def read_settings(raw: str) -> tuple[dict[str, Any], str | None]:
+    """A generator's YAML file, and what is wrong with it. Texts, lists and mappings are taken; a value with a tag
+    (`!!python/name:…`, `!ENV`) and an alias of anything but a text are unknown (None): nothing is built, nothing doubles."""
+    try:
+        values, complaint = _build_settings(yaml.parse(raw, Loader=_Loader))
+    except (yaml.YAMLError, ValueError) as error:
+        return _salvage(raw), f"is read in part: {getattr(error, 'problem', None) or error}"
+    known = _storable(values) if isinstance(values, dict) else {}
+    return {str(key): value for key, value in known.items()}, complaint
+
+
+def _build_settings(events: Iterator[Any]) -> tuple[Any, str | None]:
+    """One pass over the events, without recursion."""
+    complaint: str | None = None
+    root: list[Any] = []
+    open_values: list[tuple[Any, bool]] = [(root, True)]
+    keys: list[Any] = [None]
+    in_anchor = [False]
+    anchors: dict[str, str] = {}
+    for count, event in enumerate(events):
+        if count > MAX_EVENTS:
+            raise ValueError(f"it has more than {MAX_EVENTS} parts")
+        if isinstance(event, yaml.CollectionEndEvent):
+            value, is_known = open_values.pop()
+            keys.pop()
+            in_anchor.pop()
+            _put(open_values[-1][0], keys, value if is_known else None)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            if len(open_values) > MAX_DEPTH:
+                raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+            is_mapping = isinstance(event, yaml.MappingStartEvent)
+            open_values.append(({} if is_mapping else [], event.tag is None))
+            keys.append(None)
+            in_anchor.append(in_anchor[-1] or event.anchor is not None)
+        elif isinstance(event, yaml.ScalarEvent):
+            value = event.value if event.tag is None else None
+            if event.anchor and value is not None:
+                anchors[event.anchor] = value
+            _put(open_values[-1][0], keys, value)
+        elif isinstance(event, yaml.AliasEvent):
+            if in_anchor[-1] and event.anchor not in anchors:
+                complaint = "has aliases of aliases, which are not read"
+            _put(open_values[-1][0], keys, anchors.get(event.anchor))
+    return (root[0] if root else None), complaint
+
+
+def _put(into: Any, keys: list[Any], value: Any) -> None:
+    """Into the innermost open value; of a mapping, the key comes first and waits for its value."""
+    if isinstance(into, list):
+        into.append(value)
+    elif keys[-1] is None:
+        keys[-1] = (value if isinstance(value, str) else "",)
+    else:
+        into.setdefault(keys[-1][0], value)
+        keys[-1] = None
 
 
 def _storable(value: Any) -> Any:

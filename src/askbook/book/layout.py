@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
-from askbook.book.front_matter import MAX_NUMBER, FrontMatter, read_number
+from askbook.book.front_matter import MAX_NUMBER, read_number
 from askbook.book.manifest import prettify, slug
+from askbook.book.sites.site import AnchorStyle, Entry, Page, Site, own_title
 from askbook.domain import Book, Problem, to_public_id
 
 MAIN = "main"
@@ -32,19 +33,6 @@ _CHAPTER_AND_LESSON = re.compile(
     r"(?:chapter|chap|ch)[-_ ]?(\d{1,4})[-_. ](?:lesson[-_ ]?)?(\d{1,4})(?=[-_. ]|$)", re.IGNORECASE
 )
 _NAME_BEHIND_NUMBER = re.compile(rf"(?:{_KIND}[-_ ]?)?\d{{1,4}}[-_. ]+(?=\D)", re.IGNORECASE)
-_SUMMARY_LINE = re.compile(
-    r"(?P<indent>[ \t]*+)(?P<bullet>[-*+]|\d+\.)?[ \t]*+\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)\s*$"
-)
-_PART_LINE = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A file as it was read, before it has a place."""
-
-    path: str
-    front: FrontMatter
-    heading: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +41,6 @@ class Category:
 
     label: str | None = None
     position: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryEntry:
-    """One line of mdBook's SUMMARY.md."""
-
-    title: str
-    part: str | None
-    chapter: int
-    chapter_title: str
-    lesson: int
-    order: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +54,7 @@ class Place:
     module_title: str
     chapter_title: str
     url: str
+    anchors: AnchorStyle
     is_overview: bool
     claimed_by: str | None
     """The file that claimed the same module, chapter and lesson first."""
@@ -93,7 +70,7 @@ class _Spot:
     chapter_folder: Folder | None
     is_deep: bool
     is_overview: bool
-    entry: SummaryEntry | None
+    entry: Entry | None
     module: str = MAIN
     chapter: int = 0
     lesson: int | None = None
@@ -112,8 +89,9 @@ class Layout:
     book: Book
     pages: Mapping[str, Page]
     categories: Mapping[Folder, Category] = field(default_factory=dict[Folder, Category])
-    summary: Mapping[str, SummaryEntry] = field(default_factory=dict[str, SummaryEntry])
-    summary_folder: Folder = ()
+    site: Site | None = None
+    entries: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
+    """The places that the site's own navigation gives."""
     problems: list[Problem] = field(default_factory=list[Problem])
     _chapter_titles: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str], init=False)
 
@@ -128,9 +106,7 @@ class Layout:
         self._number_lessons(spots)
         first_claims = _first_claims(spots)
         self._chapter_titles = {
-            (spot.module, spot.chapter): title
-            for spot in spots
-            if spot.lesson == 0 and (title := _own_title(spot.page))
+            (spot.module, spot.chapter): title for spot in spots if spot.lesson == 0 and (title := own_title(spot.page))
         }
         urls: set[str] = set()
         for spot in spots:
@@ -138,13 +114,15 @@ class Layout:
 
     # --- folders ---------------------------------------------------------------------------------
 
+    @property
+    def _docs(self) -> Folder:
+        return tuple(self.site.docs.split("/")) if self.site and self.site.docs else ()
+
     @cached_property
     def _root(self) -> Folder:
         """Past wrappers such as `docs/` or `files/en-us/` that hold the whole book and say nothing."""
-        if self.summary:
-            return self.summary_folder
         all_parts = [tuple(path.split("/")) for path in self.pages]
-        root: Folder = ()
+        root = self._docs
         while True:
             names = {parts[len(root)] for parts in all_parts}
             name = next(iter(names), "")
@@ -163,7 +141,7 @@ class Layout:
         if stem == "index" and len(folders) - len(self._root) >= 2 and rest and self._is_bundle(folders):
             rest, is_overview = rest[:-1], False
         chapter_folder = (*module_folder, rest[0]) if rest else None
-        entry = self.summary.get(page.path)
+        entry = self.entries.get(page.path)
         return _Spot(page, folders, module_folder, chapter_folder, len(rest) > 1, is_overview and len(rest) <= 1, entry)
 
     def _module_folder(self, folders: Folder) -> Folder:
@@ -191,7 +169,7 @@ class Layout:
     @cached_property
     def _overview_titles(self) -> dict[Folder, str]:
         spots = (self._find_spot(page) for page in self.pages.values())
-        return {spot.folders: title for spot in spots if spot.is_overview and (title := _own_title(spot.page))}
+        return {spot.folders: title for spot in spots if spot.is_overview and (title := own_title(spot.page))}
 
     # --- names and numbers -----------------------------------------------------------------------
 
@@ -235,10 +213,13 @@ class Layout:
         for spot in spots:
             if spot.chapter_folder:
                 folders[spot.module_folder][spot.chapter_folder] = None
+        placed = {spot.entry.chapter for spot in spots if spot.entry}
         for chapters in folders.values():
-            claims = {folder: number for folder in chapters if (number := _number_in(folder[-1])) is not None}
+            found = {folder: number for folder in chapters if (number := _number_in(folder[-1])) is not None}
+            claims = {folder: number for folder, number in found.items() if number not in placed}
             wishes = {folder: self.categories.get(folder, Category()).position for folder in chapters}
-            numbers |= claims | _give_numbers([f for f in chapters if f not in claims], wishes, set(claims.values()))
+            others = [folder for folder in chapters if folder not in claims]
+            numbers |= claims | _give_numbers(others, wishes, set(claims.values()) | placed)
         for spot in spots:
             in_name = _CHAPTER_AND_LESSON.match(spot.stem)
             by_path = numbers[spot.chapter_folder] if spot.chapter_folder else int(in_name.group(1)) if in_name else 0
@@ -255,6 +236,11 @@ class Layout:
             )
             groups[spot.module, spot.chapter].append(spot)
         for group in groups.values():
+            placed = {spot.lesson for spot in group if spot.entry}
+            for spot in group:
+                # A number in a file's name is a wish where the navigation has given it to another page.
+                if not spot.entry and spot.lesson in placed and self._number_in_front(spot.page, "lesson") is None:
+                    spot.lesson = None
             taken = {spot.lesson for spot in group if spot.lesson is not None}
             open_spots = [spot for spot in group if spot.lesson is None]
             overview = next((spot for spot in open_spots if spot.is_overview), None)
@@ -304,28 +290,30 @@ class Layout:
     # --- titles and addresses --------------------------------------------------------------------
 
     def _place(self, spot: _Spot, first_claims: Mapping[tuple[str, int, int], str], urls: set[str]) -> Place:
-        own_title = _own_title(spot.page)
+        title = own_title(spot.page)
         lesson = spot.lesson or 0
         first = first_claims[spot.module, spot.chapter, lesson]
         return Place(
             module=spot.module,
-            module_folder="/".join(spot.module_folder),
+            module_folder="" if spot.entry else "/".join(spot.module_folder),
             chapter=spot.chapter,
             lesson=lesson,
-            title=own_title or self._made_title(spot),
-            title_in_file=own_title is not None,
+            title=title or self._made_title(spot),
+            title_in_file=title is not None,
             module_title=self._module_title(spot),
             chapter_title=self._chapter_title(spot),
             url=self._url(spot, urls),
+            anchors=self.site.anchors if self.site and self.book.base_url else "github",
             is_overview=spot.is_overview,
             claimed_by=first if first != spot.page.path else None,
         )
 
     def _made_title(self, spot: _Spot) -> str:
-        if spot.entry:
+        if spot.entry and spot.entry.title:
             return spot.entry.title
         if spot.stem.lower() in OVERVIEWS:
-            return self._folder_title(spot.folders) if spot.folders else self.book.title
+            is_home = not spot.folders or (self.site is not None and spot.folders == self._root)
+            return self.book.title if is_home else self._folder_title(spot.folders)
         return prettify(spot.stem)
 
     def _folder_title(self, folder: Folder) -> str:
@@ -366,7 +354,9 @@ class Layout:
 
     def _route(self, spot: _Spot) -> str:
         front = spot.page.front
-        folder = "/".join(spot.folders[len(self.summary_folder) :] if self.summary else spot.folders)
+        if self.site and self.book.base_url:
+            return self.site.to_route(self.site.inner(spot.page.path), front)
+        folder = "/".join(spot.folders[len(self._docs) :])
         written = front.text("slug")
         if written and "/" in written:
             return "/".join(part for part in written.split("/") if part not in ("", ".", ".."))
@@ -382,11 +372,6 @@ def _first_claims(spots: list[_Spot]) -> dict[tuple[str, int, int], str]:
     for spot in sorted(spots, key=lambda spot: spot.page.path):
         claims.setdefault((spot.module, spot.chapter, spot.lesson or 0), spot.page.path)
     return claims
-
-
-def _own_title(page: Page) -> str | None:
-    title = page.front.text("title") or page.heading or page.front.text("sidebar_label")
-    return title[:200] if title else None
 
 
 def _number_in(name: str) -> int | None:
@@ -429,43 +414,3 @@ def _give_numbers(keys: list[Key], wishes: Mapping[Key, float | None], taken: se
             given[key] = free
             taken.add(free)
     return given
-
-
-def read_summary(text: str, folder: Folder) -> dict[str, SummaryEntry]:
-    """mdBook: a line of the outer list is a chapter, a line below it a lesson; lines outside the list are chapter 0."""
-    entries: dict[str, SummaryEntry] = {}
-    part: str | None = None
-    chapter = lesson = order = 0
-    loose: dict[str | None, int] = defaultdict(int)
-    chapter_title, outermost = "", 0
-    for line in text.split("\n"):
-        if (heading := _PART_LINE.match(line)) and order:
-            part = heading.group(1)
-        match = _SUMMARY_LINE.match(line)
-        if match is None:
-            continue
-        order += 1
-        title, indent = re.sub(r"\\(.)|[`*]", r"\1", match["title"]), len(match["indent"].expandtabs(4))
-        if not match["bullet"]:
-            number = (0, loose[part])
-            loose[part] += 1
-        elif indent <= outermost or not chapter_title:
-            chapter, lesson, chapter_title, outermost = chapter + 1, 0, title, min(indent, 1)
-            number = (chapter, 0)
-        else:
-            lesson += 1
-            number = (chapter, lesson)
-        path = _summary_path(match["path"], folder)
-        if path and path not in entries:
-            entries[path] = SummaryEntry(title, part, number[0], chapter_title if number[0] else "", number[1], order)
-    return entries
-
-
-def _summary_path(written: str, folder: Folder) -> str | None:
-    parts = list(folder)
-    for part in unquote(written.strip().strip("<>").split("#")[0]).split("/"):
-        if part == ".." and parts:
-            parts.pop()
-        elif part not in ("", ".", ".."):
-            parts.append(part)
-    return "/".join(parts) if written.strip() and parts != list(folder) else None

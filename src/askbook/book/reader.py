@@ -14,22 +14,20 @@ from pathlib import Path
 
 from askbook.book.chunker import CHUNKER_VERSION, make_id
 from askbook.book.front_matter import FrontMatter, read_facet, read_front_matter, read_yaml
-from askbook.book.layout import MAIN, Category, Folder, Layout, Page, Place, SummaryEntry, read_summary
+from askbook.book.layout import MAIN, Category, Folder, Layout, Place
 from askbook.book.manifest import EVERY_LESSON, FILE, LAYER, PROFICIENCY, TIER, read_manifest
 from askbook.book.sections import find_title
+from askbook.book.sites import find_site
+from askbook.book.sites.site import Files, Page, Site, Unreadable, find_translations
 from askbook.domain import Book, Facet, FacetValue, Lesson, Problem
 from askbook.errors import BookError
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_SMALL_BYTES = 1024 * 1024
 EXTENSIONS = (".md", ".mdx", ".markdown")
-SUMMARIES = ("SUMMARY.md", "src/SUMMARY.md")
 CATEGORIES = ("_category_.json", "_category_.yml", "_category_.yaml")
+MAX_STARS, MAX_PATTERN = 3, 200
 SKIPPED_FOLDERS = ("node_modules", "__pycache__", "_partials", "_includes", "_templates", "_build", "_site", "_book")
-
-
-class Unreadable(Exception):
-    """Why one file cannot be used."""
 
 
 def read_book(folder: Path, book_id: str | None = None) -> Book:
@@ -39,45 +37,70 @@ def read_book(folder: Path, book_id: str | None = None) -> Book:
     except Unreadable as error:
         raise BookError(f"{FILE} {error}", f"Make {FILE} a plain text file of the book, or remove it.") from error
     book, has_title = read_manifest(raw, home.name or "book", book_id)
-    return book if has_title else replace(book, title=_title_of_overview(home) or book.title)
+    site, _ = _find_site(home, book)
+    if site and book.base_url is None:
+        book = replace(book, base_url=site.base_url)
+    if has_title:
+        return book
+    found = site.title or _title_of_overview(home / site.docs, site.front_page) if site else _title_of_overview(home)
+    return replace(book, title=found or book.title)
 
 
 def find_files(folder: Path, book: Book) -> tuple[dict[str, Path], list[Problem]]:
-    """Every Markdown file of the book by its path in it, in order of these paths.
+    """Every Markdown file of the book by its path in it, in order of these paths; of a site, the files of its pages.
 
     Left out: hidden files and folders, partials (files that begin with `_`, but for Hugo's `_index.md`), the book's own
-    ignore patterns, mdBook's SUMMARY.md, and links: what a link inside the book points to is read at its own place.
+    ignore patterns and the site's, translations beside the original, and links: what a link inside the book points to is
+    read at its own place.
     """
     home = _home(folder)
-    ignored = _ignore_pattern(book.ignore)
-    files: dict[str, Path] = {}
-    problems: list[Problem] = []
-    for path, entry in _walk(home, ignored, problems):
-        reason = _reason_to_skip(home, entry)
-        if reason is None:
-            files[path] = Path(entry.path)
-        elif reason:
-            problems.append(Problem(path, reason, skipped=True))
-    return dict(sorted(files.items())), sorted(problems, key=lambda problem: problem.source_file)
+    return _list_files(home, book, _find_site(home, book)[0])
 
 
 def read_lessons(
     folder: Path, book: Book, on_file: Callable[[str], None] | None = None
 ) -> tuple[list[Lesson], list[Problem]]:
     """Every lesson in reading order, and what was wrong with the files. A bad file never stops the others."""
-    files, problems = find_files(folder, book)
-    texts, unreadable = _read_texts(files, on_file)
-    problems += unreadable
-    layout = _build_layout(_home(folder), book, texts, problems)
-    lessons = [_build_lesson(book, texts[page.path], place, problems) for page, place in layout.place_pages()]
-    return lessons, problems + layout.problems
+    read = _read_layout(folder, book, on_file)
+    problems = read.problems
+    lessons = [_build_lesson(book, read.texts[page.path], place, problems) for page, place in read.layout.place_pages()]
+    return lessons, problems + read.layout.problems
 
 
-def find_modules(folder: Path, book: Book) -> dict[str, str]:
-    """The folders that hold a module each, and its name; written into askbook.toml they change nothing."""
-    texts, problems = _read_texts(find_files(folder, book)[0])
-    places = [place for _, place in _build_layout(_home(folder), book, texts, problems).place_pages()]
-    return {place.module_folder: place.module for place in places if place.module != MAIN and place.module_folder}
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was made of a folder. `modules`: the folders that hold a module each; in askbook.toml they change nothing."""
+
+    modules: dict[str, str]
+    why: str
+
+
+def explain_layout(folder: Path, book: Book) -> Findings:
+    layout = _read_layout(folder, book).layout
+    places = [place for _, place in layout.place_pages()]
+    modules = {place.module_folder: place.module for place in places if place.module != MAIN and place.module_folder}
+    return Findings(modules, _explain(layout))
+
+
+def _explain(layout: Layout) -> str:
+    site, pages, named = layout.site, len(layout.pages), len(layout.entries)
+    if site is None:
+        return f"Folders: no site's own files were found; the folders give the order of {_count(pages, 'page')}."
+    docs = f"{site.docs}/" if site.docs else "the folder"
+    order = (
+        f"its navigation has {_count(named, 'page')}"
+        if named
+        else f"the folders give the order of {_count(pages, 'page')}"
+    )
+    others = f", which has {pages - named} more" if named and pages > named else ""
+    address = (
+        f" Published at {layout.book.base_url}." if layout.book.base_url else " It names no address: set base_url."
+    )
+    return f"{site.generator}: found by {site.config}; {order}, in {docs}{others}.{address}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -104,11 +127,38 @@ def _home(folder: Path) -> Path:
     return home
 
 
+def _find_site(home: Path, book: Book) -> tuple[Site | None, list[Problem]]:
+    """None where the book's own file has lessons outside the site's pages."""
+    files = Files(home, _read_bytes)
+    site = find_site(files)
+    if site and any(not f"{folder}/".startswith(f"{site.docs}/".lstrip("/")) for folder in book.modules):
+        return None, []
+    return site, files.problems
+
+
+def _list_files(home: Path, book: Book, site: Site | None) -> tuple[dict[str, Path], list[Problem]]:
+    ignored = _ignore_pattern(book.ignore)
+    aside = _ignore_pattern(tuple(filter(_is_cheap, site.ignore)), site.docs) if site else None
+    files: dict[str, Path] = {}
+    problems: list[Problem] = []
+    for path, entry in _walk(home, (ignored, aside), problems, site):
+        reason = _reason_to_skip(home, entry)
+        if reason is None:
+            files[path] = Path(entry.path)
+        elif reason:
+            problems.append(Problem(path, reason, skipped=True))
+    if site:
+        foreign = find_translations((site.inner(path) for path in files), site.language, site.locales)
+        files = {path: file for path, file in files.items() if site.inner(path) not in foreign}
+    return dict(sorted(files.items())), sorted(problems, key=lambda problem: problem.source_file)
+
+
 def _walk(
-    home: Path, ignored: re.Pattern[str] | None, problems: list[Problem]
+    home: Path, ignored: tuple[re.Pattern[str] | None, ...], problems: list[Problem], site: Site | None
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Every file that looks like Markdown, and every link that could lead to some; folders are never entered by a link."""
-    waiting = [""]
+    waiting = [f"{site.docs}/" if site and site.docs else ""]
+    underscored = site is not None and site.underscored
     while waiting:
         prefix = waiting.pop()
         try:
@@ -122,18 +172,20 @@ def _walk(
         for entry in found:
             path = prefix + entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
-            if _is_private(entry.name, is_folder) or (ignored and ignored.fullmatch(path + "/" if is_folder else path)):
+            if _is_private(entry.name, is_folder, underscored):
+                continue
+            if any(one and one.fullmatch(path + "/" if is_folder else path) for one in ignored):
                 continue
             if is_folder:
                 waiting.append(path + "/")
-            elif path not in SUMMARIES and (_is_markdown(entry.name) or entry.is_symlink()):
+            elif _is_markdown(entry.name) or entry.is_symlink():
                 yield _printable(path), entry
 
 
-def _is_private(name: str, is_folder: bool) -> bool:
+def _is_private(name: str, is_folder: bool, underscored: bool) -> bool:
     if is_folder:
         return name.startswith(".") or name in SKIPPED_FOLDERS
-    return name.startswith((".", "_")) and not name.startswith("_index.")
+    return name.startswith("." if underscored else (".", "_")) and not name.startswith("_index.")
 
 
 def _is_markdown(name: str) -> bool:
@@ -211,8 +263,8 @@ def _read_text(path: str, file: Path) -> _Text:
     return _Text(Page(path, front, heading), text, hashlib.sha256(raw).hexdigest())
 
 
-def _title_of_overview(home: Path) -> str | None:
-    for name in ("README.md", "README.mdx", "index.md", "index.mdx"):
+def _title_of_overview(home: Path, front_page: str = "README") -> str | None:
+    for name in (f"{front_page}.md", f"{front_page}.mdx", "README.md", "README.mdx", "index.md", "index.mdx"):
         try:
             page = _read_text(name, home / name).page
         except Unreadable:
@@ -221,10 +273,16 @@ def _title_of_overview(home: Path) -> str | None:
     return None
 
 
-def _ignore_pattern(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+def _ignore_pattern(patterns: tuple[str, ...], root: str = "") -> re.Pattern[str] | None:
     """As in .gitignore: `**` crosses folders, a pattern without a slash holds at any depth, a folder takes all below it."""
-    written = [pattern.strip() for pattern in patterns if pattern.strip().strip("/")]
-    return re.compile("|".join(map(_translate, written)), re.DOTALL) if written else None
+    written = [pattern.strip() for pattern in patterns if pattern.strip().strip("/") and pattern.strip()[0] not in "#!"]
+    below = re.escape(f"{root}/") if root else ""
+    return re.compile(below + f"(?:{'|'.join(map(_translate, written))})", re.DOTALL) if written else None
+
+
+def _is_cheap(pattern: str) -> bool:
+    """Many stars in one pattern take for ever on a long name; no site needs them."""
+    return len(re.findall(r"\*+", pattern)) <= MAX_STARS and len(pattern) <= MAX_PATTERN
 
 
 def _translate(pattern: str) -> str:
@@ -247,32 +305,43 @@ def _translate_name(name: str) -> str:
 # --- places ---------------------------------------------------------------------------------------
 
 
-def _build_layout(home: Path, book: Book, texts: Mapping[str, _Text], problems: list[Problem]) -> Layout:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    layout: Layout
+    texts: dict[str, _Text]
+    problems: list[Problem]
+
+
+def _read_layout(folder: Path, book: Book, on_file: Callable[[str], None] | None = None) -> _Read:
+    home = _home(folder)
+    site, problems = _find_site(home, book)
+    files, unusable = _list_files(home, book, site)
+    if site and not files:
+        problems.append(
+            Problem(site.config, f"there is no Markdown in {site.docs}; the folders give the order instead")
+        )
+        site = None
+        files, unusable = _list_files(home, book, site)
+    texts, unreadable = _read_texts(files, on_file)
+    problems += unusable + unreadable
+    return _Read(_build_layout(home, book, texts, site, problems), texts, problems)
+
+
+def _build_layout(
+    home: Path, book: Book, texts: Mapping[str, _Text], site: Site | None, problems: list[Problem]
+) -> Layout:
     pages = {path: text.page for path, text in texts.items()}
-    summary, summary_folder = _read_summary(home, problems)
+    pages, entries = site.place(pages) if site else (pages, {})
     folders = {folder for path in pages for folder in _folders_above(path)}
     categories = {
         folder: category for folder in sorted(folders) if (category := _read_category(home, folder, problems))
     }
-    known = {path: entry for path, entry in summary.items() if path in pages}
-    return Layout(book, pages, categories, known, summary_folder if known else ())
+    return Layout(book, pages, categories, site, entries)
 
 
 def _folders_above(path: str) -> Iterator[Folder]:
     parts = tuple(path.split("/")[:-1])
     return (parts[:length] for length in range(1, len(parts) + 1))
-
-
-def _read_summary(home: Path, problems: list[Problem]) -> tuple[dict[str, SummaryEntry], Folder]:
-    for path in SUMMARIES:
-        if os.path.lexists(home / path):
-            folder = tuple(path.split("/")[:-1])
-            try:
-                raw = _read_bytes(home / path, MAX_SMALL_BYTES)
-                return read_summary(raw.decode("utf-8-sig").replace("\r", ""), folder), folder
-            except (Unreadable, UnicodeDecodeError) as error:
-                problems.append(Problem(path, f"this outline {error}; the folders give the order instead"))
-    return {}, ()
 
 
 def _read_category(home: Path, folder: Folder, problems: list[Problem]) -> Category | None:
@@ -329,6 +398,7 @@ def _build_lesson(book: Book, read: _Text, place: Place, problems: list[Problem]
         layer=str(found[LAYER.name]),
         facets={name: value for name, value in found.items() if name not in EVERY_LESSON and value is not None},
         url=place.url,
+        anchors=place.anchors,
         parent_doc_id=make_id(f"{identity}:parent"),
         identity=identity,
         title_in_file=place.title_in_file,

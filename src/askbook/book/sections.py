@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -45,10 +46,13 @@ _LEAF: dict[str, Kind] = {
     "hr": "rule",
 }
 _PADDING = re.compile(r" {4,}")
-_CUSTOM_ID = re.compile(r"(?<!\s)\s*+(?:\{#([^{}\s]+)\}|\[\[([^\[\]\s]+)\]\])\s*$")
+_CUSTOM_ID = re.compile(
+    r"(?<!\s)\s*+(?:\{:?[ ]*#([^{}\s]+)[^{}]*\}|\{/\*\s*#([^{}\s]+)\s*\*/\}|\[\[([^\[\]\s]+)\]\]|\[#([^\[\]\s]+)\])\s*$"
+)
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\n]*\)|\[[^\[\]]*\])")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 # A comment that nothing closes is text, and looked through once.
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->|(<!--.*)", re.DOTALL)
+_TAG = re.compile(r"(?<!\\)</?[A-Za-z][^<>]*>|<!--.*?-->|(<!--.*)", re.DOTALL)
 _CLOSING_MARKS = re.compile(r"(?<!\s)\s++#++\s*$")
 _EMPHASIS = re.compile(r"`+|\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -262,8 +266,8 @@ def parse_blocks(lines: list[str], mdx: bool = False, offset: int = 0) -> list[B
     return root
 
 
-def split_sections(blocks: list[Block]) -> list[Section]:
-    anchors = Anchors()
+def split_sections(blocks: list[Block], anchor_style: str = "github") -> list[Section]:
+    anchors = Anchors(anchor_style)
     sections: list[Section] = []
     path: list[tuple[int, str]] = []
     anchor: str | None = None
@@ -294,21 +298,74 @@ def clean_heading(raw: str) -> str:
 
 
 class Anchors:
-    """Heading → the id that GitHub and Docusaurus give it; the second of a name gets `-1`."""
+    """Heading → the id that its generator gives it.
 
-    def __init__(self) -> None:
+    `github`: GitHub, Docusaurus, mdBook, Hugo, Nextra, Starlight; `python` and `pymdownx`: MkDocs; `vue`: VitePress and
+    VuePress; `docutils`: Sphinx.
+    """
+
+    def __init__(self, style: str = "github") -> None:
+        self._style = style
         self._taken: dict[str, int] = {}
 
     def take(self, raw_heading: str) -> str:
         if custom := _CUSTOM_ID.search(raw_heading):
-            return quote(custom.group(1) or custom.group(2), safe="-_.~!*'()")
-        plain = re.sub(r"[^\w\- ]", "", clean_heading(raw_heading).lower()).replace(" ", "-")
+            return quote(next(filter(None, custom.groups())), safe="-_.~!*'()")
+        plain = _SLUGS[self._style](_heading_words(raw_heading))
         name = plain
-        while name in self._taken:
-            self._taken[plain] += 1
-            name = f"{plain}-{self._taken[plain]}"
-        self._taken[name] = 0
+        while name in self._taken or (not name and self._style not in ("github", "vue")):
+            # docutils counts all that need a number together, the others each name for itself.
+            counted = "" if self._style == "docutils" else plain
+            self._taken[counted] = number = self._taken.get(counted, 0) + 1
+            name = _REPEATED[self._style].format(plain, number)
+        self._taken.setdefault(name, 0)
         return quote(name, safe="-_.~")
+
+
+def _heading_words(raw: str) -> str:
+    """As `clean_heading`, but code is kept to the letter: `<Badge>` in it is no tag, `__init__` no emphasis."""
+    if "`" not in raw:
+        return clean_heading(raw)
+    codes: list[str] = []
+
+    def hold(match: re.Match[str]) -> str:
+        codes.append(match[2].strip())
+        return f"\ue000{len(codes) - 1}\ue001"
+
+    cleaned = clean_heading(_CODE.sub(hold, re.sub("[\ue000\ue001]", "", raw)))
+    return re.sub("\ue000(\\d+)\ue001", lambda match: codes[int(match[1])], cleaned)
+
+
+def _slug_github(text: str) -> str:
+    return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+
+
+def _slug_python(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def _slug_vue(text: str) -> str:
+    # The name of an emoji (`:tada:`) is no part of the id.
+    named = re.sub(r":[a-z0-9_+-]+:", "", text)
+    plain = re.sub(r"[\u0300-\u036f\u0000-\u001f]", "", unicodedata.normalize("NFKD", named))
+    joined = re.sub(r"[\s~`!@#$%^&*()\-_+=\[\]{}|\\;:\"'“”‘’<>,.?/]+", "-", plain).strip("-")
+    return re.sub(r"^(\d)", r"_\1", joined).lower()
+
+
+def _slug_docutils(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", " ".join(text.lower().split())).encode("ascii", "ignore").decode()
+    return re.sub(r"^[-0-9]+|-+$", "", re.sub(r"[^a-z0-9]+", "-", plain))
+
+
+_SLUGS = {
+    "github": _slug_github,
+    "python": _slug_python,
+    "pymdownx": _slug_github,
+    "vue": _slug_vue,
+    "docutils": _slug_docutils,
+}
+_REPEATED = {"github": "{}-{}", "python": "{}_{}", "pymdownx": "{}_{}", "vue": "{}-{}", "docutils": "id{1}"}
 
 
 def find_title(text: str, body_start: int) -> str | None:

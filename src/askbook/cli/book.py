@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from askbook.api.schemas import IngestionJob
-from askbook.book.reader import find_modules, read_book, read_lessons
+from askbook.book.reader import explain_layout, read_book, read_lessons
 from askbook.cli.render import err, out, print_json, show_finished, show_problems
 from askbook.cli.running import run_async
 from askbook.domain import Book, IngestMode, Job
@@ -62,6 +62,7 @@ class Start(BaseModel):
     book_id: str
     lessons: int
     modules: dict[str, str]
+    layout: str
 
 
 def init(
@@ -77,13 +78,17 @@ def init(
     show_problems(problems)
     if not lessons:
         raise BookError(f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx and .markdown files.")
-    modules = find_modules(folder, book)
+    found = explain_layout(folder, book)
     try:
-        target.write_text(_to_toml(book, modules), encoding="utf-8")
+        target.write_text(_to_toml(book, found.modules), encoding="utf-8")
     except OSError as error:
         raise BookError(f"{target} cannot be written: {error.strerror}", "Check the folder's permissions.") from error
     if as_json:
-        return print_json(Start(file=str(target), book_id=book.book_id, lessons=len(lessons), modules=modules))
+        start = Start(
+            file=str(target), book_id=book.book_id, lessons=len(lessons), modules=found.modules, layout=found.why
+        )
+        return print_json(start)
+    out.print(found.why)
     out.print(f"{target}: {len(lessons)} lessons in {len({lesson.module for lesson in lessons})} modules.")
     out.print(f"Change what is not right, then: askbook ingest {folder}")
 

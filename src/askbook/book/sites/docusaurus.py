@@ -1,0 +1,172 @@
+"""Docusaurus: docusaurus.config.*, sidebars, `_category_` files. Of versioned docs the current ones are read."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import re
+from functools import partial
+from typing import Any
+
+from askbook.book.front_matter import FrontMatter
+from askbook.book.sites.javascript import find_object
+from askbook.book.sites.site import (
+    Files,
+    Leaf,
+    Nav,
+    Pages,
+    Section,
+    Site,
+    dig,
+    files_nav,
+    join,
+    stem,
+    to_base_url,
+    to_number,
+    to_text,
+    to_texts,
+    without_extension,
+)
+
+CONFIGS = tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "mts", "cjs"))
+_KEYS = ("title", "url", "baseUrl", "presets", "themeConfig")
+_PREFIX = re.compile(r"\d+\s*[-_.]+\s*(?=[^-_.\s])")
+_NO_PREFIX = re.compile(r"\d+[-_.]\d+")
+_CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")
+_OVERVIEWS = ("index", "readme")
+
+
+def read_docusaurus(files: Files, folder: str) -> Site | None:
+    config = files.first(folder, *CONFIGS)
+    if config is None:
+        return None
+    found = files.javascript(config, _KEYS)
+    values: dict[str, Any] = found if isinstance(found, dict) else {}
+    options = _docs_options(values)
+    docs = files.inside(folder, options.get("path") or "docs", config, "path")
+    if docs is None or not files.is_folder(docs):
+        return None
+    route = options.get("routeBasePath")
+    version = _version_route(files, folder, options)
+    return Site(
+        generator="Docusaurus",
+        config=config,
+        docs=docs,
+        to_route=partial(_route, values.get("trailingSlash")),
+        title=to_text(values.get("title")),
+        base_url=to_base_url(values.get("url"), values.get("baseUrl"), "docs" if route is None else route, version),
+        read_nav=partial(_read_nav, files, folder, docs, options),
+        ignore=to_texts(options.get("exclude")) or ("_*/", "*.test.*", "__tests__/"),
+        language=to_text(dig(values, "i18n", "defaultLocale")) or "en",
+    )
+
+
+def _docs_options(values: dict[str, Any]) -> dict[str, Any]:
+    for preset in values.get("presets") or []:
+        if isinstance(options := dig(find_object(preset) or preset, 1, "docs"), dict):
+            return options
+    for plugin in values.get("plugins") or []:
+        if "plugin-content-docs" in str(dig(plugin, 0)) and isinstance(options := dig(plugin, 1), dict):
+            return options
+    return {}
+
+
+def _version_route(files: Files, folder: str, options: dict[str, Any]) -> str | None:
+    """Where there are older versions, the newest of them has the plain address and the current docs stand below `next`."""
+    named = to_text(dig(options, "versions", "current", "path"))
+    versions = files.first(folder, "versions.json")
+    if named is not None or versions is None or options.get("lastVersion") == "current":
+        return named
+    return "next" if "".join((files.text(versions) or "").split()) not in ("", "[]") else None
+
+
+def without_prefix(name: str) -> str:
+    return name if _NO_PREFIX.match(name) else _PREFIX.sub("", name, count=1)
+
+
+def _route(trailing_slash: object, path: str, front: FrontMatter) -> str:
+    folder = posixpath.dirname(path)
+    folders = [without_prefix(part) for part in folder.split("/") if part]
+    slug, name = front.text("slug"), front.text("id") or without_prefix(stem(path))
+    is_own = stem(path).lower() in (*_OVERVIEWS, posixpath.basename(folder).lower())
+    if slug:
+        route = join("" if slug.startswith("/") else "/".join(folders), slug) or ""
+        is_folder = slug.endswith("/") and bool(route)
+    elif is_own:
+        route, is_folder = "/".join(folders), bool(folders)
+    else:
+        route, is_folder = "/".join([*folders, name]), False
+    if trailing_slash is True or (is_folder and trailing_slash is not False):
+        return f"{route}/" if route else ""
+    return route
+
+
+def _doc_id(docs: str, path: str, front: FrontMatter) -> str:
+    inner = without_extension(path.removeprefix(docs).lstrip("/"))
+    *folders, name = (without_prefix(part) for part in inner.split("/"))
+    return "/".join([*folders, front.text("id") or name])
+
+
+def _read_nav(files: Files, folder: str, docs: str, options: dict[str, Any], pages: Pages, likely: Pages) -> Nav:
+    """All sidebars one behind the other; none where the files alone give the order."""
+    by_id = {_doc_id(docs, path, page.front): path for path, page in pages.items()}
+    path = join(folder, str(options.get("sidebarPath") or ""))
+    known = path if path and files.is_file(path) else None
+    sidebars = known or files.first(folder, *(f"sidebars.{end}" for end in ("js", "ts", "json", "mjs", "cjs")))
+    if sidebars is None or options.get("sidebarPath") is False:
+        return ()
+    read = files.yaml(sidebars) if sidebars.endswith(".json") else files.javascript(sidebars)
+    bars = [bar for bar in read.values() if isinstance(bar, list | dict)] if isinstance(read, dict) else []
+
+    def read_items(items: object) -> Nav:
+        if isinstance(items, dict) and "type" not in items:
+            items = [{label: below} for label, below in items.items()]
+        return tuple(item for one in (items if isinstance(items, list) else [items]) for item in read_item(one))
+
+    def read_item(item: Any) -> Nav:
+        if isinstance(item, str):
+            return (Leaf(by_id[item]),) if item in by_id else ()
+        if not isinstance(item, dict):
+            return ()
+        label = to_text(item.get("label"))
+        match item.get("type"):
+            case "doc":
+                found = by_id.get(str(item.get("id")))
+                return (Leaf(found, label),) if found else ()
+            case "category":
+                own = by_id.get(str(dig(item, "link", "id")))
+                return (Section(label, read_items(item.get("items") or []), own),)
+            case "autogenerated":
+                root = join(docs, str(item.get("dirName") or "."))
+                return _from_files(files, docs, root, pages, likely) if root is not None else ()
+            case None:
+                return tuple(Section(to_text(name), read_items(below)) for name, below in item.items())
+            case _:
+                return ()
+
+    if bars and all(dig(bar, 0, "type") == "autogenerated" and len(bar) == 1 for bar in bars):
+        return ()
+    return tuple(item for bar in bars for item in read_items(bar))
+
+
+def _from_files(files: Files, docs: str, root: str, pages: Pages, likely: Pages) -> Nav:
+    def rank(path: str, own: str | None) -> tuple[object, ...]:
+        number = to_number(category(path).get("position")) if path not in pages else None
+        front = pages[path].front if path in pages else pages[own].front if own else None
+        if number is None and front is not None:
+            number = to_number(front.values.get("sidebar_position"))
+        prefix = re.match(r"\d+", posixpath.basename(path))
+        if number is None and prefix and without_prefix(posixpath.basename(path)) != posixpath.basename(path):
+            number = float(prefix.group())
+        return (math.inf if number is None else number, posixpath.basename(path))
+
+    def label(path: str, own: str | None) -> str | None:
+        if path in pages:
+            return pages[path].front.text("sidebar_label")
+        return to_text(category(path).get("label")) or (pages[own].front.text("sidebar_label") if own else None)
+
+    def category(path: str) -> dict[str, Any]:
+        found = files.first(path, *_CATEGORY)
+        return files.yaml(found) if found else {}
+
+    return files_nav(likely, root, _OVERVIEWS, rank, label)

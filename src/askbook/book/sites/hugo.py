@@ -1,0 +1,123 @@
+"""Hugo, and themes such as Docsy: hugo.* or config.*, `_index.md`, weights."""
+
+from __future__ import annotations
+
+import json
+import math
+import posixpath
+import re
+import tomllib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from askbook.book.front_matter import FrontMatter
+from askbook.book.sites.site import (
+    Files,
+    Nav,
+    Pages,
+    Site,
+    dig,
+    files_nav,
+    folder_route,
+    join,
+    own_title,
+    to_base_url,
+    to_number,
+    to_text,
+)
+
+_ENDS = ("toml", "yaml", "yml", "json")
+_HUGO = tuple(
+    f"{name}.{end}" for name in ("hugo", "config/_default/hugo", "config/_default/config", "config") for end in _ENDS
+)
+_OVERVIEWS = ("_index", "index")
+
+
+def read_hugo(files: Files, folder: str) -> Site | None:
+    names = files.names(folder)
+    config = files.first(folder, *_HUGO) if any(name.startswith(("hugo.", "config")) for name in names) else None
+    if config is None:
+        return None
+    values = _read_config(files, config)
+    languages = dig(values, "languages") or _read_languages(files, config)
+    language = to_text(values.get("defaultcontentlanguage")) or "en"
+    own = dig(languages, language) or {}
+    content = files.inside(
+        folder, dig(own, "contentdir") or values.get("contentdir") or "content", config, "contentDir"
+    )
+    if content is None or not files.is_folder(content) or not ({"baseurl", "theme", "module"} & set(values)):
+        return None
+    by_language = join(content, language) or content
+    in_folder = str(values.get("defaultcontentlanguageinsubdir")).lower() == "true"
+    return Site(
+        generator="Hugo",
+        config=config,
+        docs=by_language if files.is_folder(by_language) and by_language != content else content,
+        to_route=partial(_route, str(values.get("uglyurls")).lower() == "true"),
+        title=to_text(dig(own, "title")) or to_text(values.get("title")),
+        base_url=to_base_url(dig(own, "baseurl") or values.get("baseurl"), language if in_folder else None),
+        read_nav=partial(_read_nav, content, language),
+        language=language,
+    )
+
+
+def _read_config(files: Files, config: str) -> dict[str, Any]:
+    """Hugo does not tell `baseURL` from `baseurl`."""
+    text = files.text(config) or ""
+    try:
+        values = (
+            files.yaml(config)
+            if config.endswith(("yaml", "yml"))
+            else json.loads(text)
+            if config.endswith("json")
+            else tomllib.loads(text)
+        )
+    except (ValueError, RecursionError) as error:
+        files.complain(config, f"this file is not read: {str(error)[:100]}; the book is read without it")
+        return {}
+    return _lowered(values)
+
+
+def _lowered(values: Any, depth: int = 0) -> Any:
+    if not isinstance(values, dict) or depth > 3:
+        return values
+    return {str(key).lower(): _lowered(value, depth + 1) for key, value in values.items()}
+
+
+def _read_languages(files: Files, config: str) -> dict[str, Any]:
+    found = files.first(posixpath.dirname(config), *(f"languages.{end}" for end in _ENDS))
+    return _read_config(files, found) if found and "/_default/" in config else {}
+
+
+def _route(ugly: bool, path: str, front: FrontMatter) -> str:
+    written = front.text("url")
+    if written:
+        return "" if "://" in written else written.lstrip("/")
+    folder, name = posixpath.split(path)
+    slug = front.text("slug")
+    if slug and name.startswith("index."):
+        path = f"{posixpath.dirname(folder)}/{slug}/{name}".lstrip("/")
+    elif slug and not name.startswith("_index."):
+        path = f"{folder}/{slug}.md".lstrip("/")
+    route = folder_route(re.sub(r"\.[a-z]{2}(\.\w+)$", r"\1", path), ("_index", "index")).lower().replace(" ", "-")
+    return f"{route.rstrip('/')}.html" if ugly and route and not name.startswith("_index.") else route
+
+
+def _read_nav(content: str, language: str, _pages: Pages, likely: Pages) -> Nav:
+    """By weight, then by title: the sections are the folders, an `_index.md` names its folder."""
+    root = join(content, language) or content
+    root = root if any(path.startswith(f"{root}/") for path in likely) else content
+    rank: Callable[[str, str | None], tuple[object, ...]] = partial(_rank, likely)
+    return files_nav(likely, root, _OVERVIEWS, rank, partial(_label, likely))
+
+
+def _rank(pages: Pages, path: str, own: str | None) -> tuple[object, ...]:
+    page = pages.get(path) or pages.get(own or "")
+    weight = to_number(page.front.values.get("weight")) if page else None
+    return (weight or math.inf, _label(pages, path, own) or "", path)
+
+
+def _label(pages: Pages, path: str, own: str | None) -> str | None:
+    page = pages.get(path) or pages.get(own or "")
+    return (page.front.text("linkTitle", "linktitle") or own_title(page)) if page else None

@@ -1,0 +1,101 @@
+"""MkDocs and Material for MkDocs: mkdocs.yml."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+from askbook.book.front_matter import FrontMatter
+from askbook.book.sites.site import (
+    Files,
+    Leaf,
+    Nav,
+    Pages,
+    Section,
+    Site,
+    dig,
+    file_route,
+    find_page,
+    folder_route,
+    join,
+    to_base_url,
+    to_text,
+)
+
+_LINK = re.compile(r"\[((?:[^\[\]\\]|\\.)*)\]\(([^()\s]+)\)")
+_LITERATE = ("SUMMARY.md", "README.md")
+
+
+def read_mkdocs(files: Files, folder: str) -> Site | None:
+    config = files.first(folder, "mkdocs.yml", "mkdocs.yaml")
+    if config is None:
+        return None
+    values = files.yaml(config)
+    parent = join(folder, str(values.get("INHERIT") or ""))
+    if values.get("INHERIT") and parent and files.is_file(parent):
+        values = files.yaml(parent) | values
+    docs = files.inside(folder, values.get("docs_dir") or "docs", config, "docs_dir")
+    if docs is None or not files.is_folder(docs):
+        return None
+    flat = str(values.get("use_directory_urls")).lower() == "false"
+    raw = files.text(config) or ""
+    return Site(
+        generator="Material for MkDocs" if dig(values, "theme", "name") == "material" else "MkDocs",
+        config=config,
+        docs=docs,
+        to_route=partial(_route, flat),
+        anchors="pymdownx" if "pymdownx.slugs" in raw else "python",
+        title=to_text(values.get("site_name")),
+        base_url=to_base_url(values.get("site_url")),
+        read_nav=partial(_read_nav, files, docs, config, values.get("nav")),
+        ignore=tuple(str(values.get("exclude_docs") or "").split("\n")),
+        language=to_text(dig(values, "theme", "language")) or "en",
+    )
+
+
+def _route(flat: bool, path: str, _front: FrontMatter) -> str:
+    if flat:
+        return re.sub(r"(^|/)README\.html$", r"\1index.html", file_route(path))
+    return folder_route(path)
+
+
+def _read_nav(files: Files, docs: str, config: str, written: object, pages: Pages, _likely: Pages) -> Nav:
+    def read_items(items: object) -> Nav:
+        return tuple(item for one in (items if isinstance(items, list) else []) for item in read_item(one))
+
+    def read_item(item: Any) -> Nav:
+        if isinstance(item, str):
+            return read_target(None, item)
+        if not isinstance(item, dict):
+            return ()
+        return tuple(
+            found
+            for title, target in item.items()
+            for found in (
+                read_target(to_text(title), target)
+                if isinstance(target, str)
+                else (Section(to_text(title), read_items(target)),)
+            )
+        )
+
+    def read_target(title: str | None, target: str) -> Nav:
+        if "://" in target or target.startswith(("mailto:", "/")):
+            return ()
+        if target.endswith("/"):
+            return (Section(title, _read_folder(files, docs, target, pages)),)
+        if join("", target) is None:
+            files.complain_outside(config, target, "nav")
+        path = find_page(pages, docs, target, ())
+        return (Leaf(path, title),) if path else ()
+
+    return read_items(written)
+
+
+def _read_folder(files: Files, docs: str, target: str, pages: Pages) -> Nav:
+    """A folder in the navigation has a list of links of its own, or is taken in the order of its files."""
+    folder = join(docs, target) or docs
+    listed = files.first(folder, *_LITERATE)
+    links = _LINK.findall((files.text(listed) or "") if listed else "")
+    found = [Leaf(path, to_text(title)) for title, link in links if (path := find_page(pages, folder, link, ()))]
+    return tuple(found or [Leaf(path) for path in pages if path.startswith(f"{folder}/")])

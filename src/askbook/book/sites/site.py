@@ -1,0 +1,492 @@
+"""What a documentation site says of itself: the words that every generator's files are read into."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from askbook.book.front_matter import FrontMatter, read_settings
+from askbook.book.manifest import prettify
+from askbook.book.sites.javascript import read_javascript
+from askbook.domain import Problem
+
+MAX_CONFIG_BYTES = 1024 * 1024
+EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
+SCRIPTS = (".js", ".ts", ".mjs", ".mts", ".cjs", ".tsx", ".jsx", ".json")
+MAX_SECTIONS = 24
+
+AnchorStyle = Literal["github", "python", "pymdownx", "vue", "docutils"]
+
+
+class Unreadable(Exception):
+    """Why one file cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A file as it was read, before it has a place."""
+
+    path: str
+    front: FrontMatter
+    heading: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    path: str
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`page` is the section's own page, where it has one; without a title it has that page's."""
+
+    title: str | None
+    items: tuple[Leaf | Section, ...]
+    page: str | None = None
+    folder: str | None = None
+
+
+Nav = tuple[Leaf | Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page's place in the site's own navigation."""
+
+    title: str | None
+    part: str | None
+    chapter: int
+    chapter_title: str
+    lesson: int
+    order: int
+
+
+Pages = Mapping[str, Page]
+
+
+def _no_nav(_pages: Pages, _likely: Pages) -> Nav:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    generator: str
+    config: str
+    """The file that says so."""
+    docs: str
+    """The folder of its pages; empty for the book's own."""
+    to_route: Callable[[str, FrontMatter], str]
+    """A page's path in `docs` → its address below `base_url`."""
+    anchors: AnchorStyle = "github"
+    title: str | None = None
+    base_url: str | None = None
+    read_nav: Callable[[Pages, Pages], Nav] = _no_nav
+    """The navigation in order, from all pages; one that is made from the files has those that are likely lessons."""
+    entries: Mapping[str, Entry] | None = None
+    """The navigation with numbers of its own, instead of `read_nav`."""
+    ignore: tuple[str, ...] = ()
+    """Patterns of what the site leaves out, as in .gitignore, from `docs` on."""
+    language: str = "en"
+    locales: tuple[str, ...] = ()
+    """The folders of the other languages, where the config names them."""
+    front_page: str = "index"
+    only_nav: bool = False
+    """Pages outside the navigation are not published."""
+    underscored: bool = False
+    """A name that begins with `_` means nothing to this generator."""
+
+    def inner(self, path: str) -> str:
+        return path.removeprefix(f"{self.docs}/") if self.docs else path
+
+    def _is_aside(self, page: Page) -> bool:
+        """Beside the lessons; a README is the repository's, unless the generator makes it the site's first page."""
+        inner = self.inner(page.path)
+        is_own = not self.docs and _REPOSITORY.match(inner) and self.to_route(inner, page.front) != ""
+        return bool(_ASIDE.match(inner) or is_own)
+
+    def place(self, pages: Pages) -> tuple[dict[str, Page], dict[str, Entry]]:
+        """The pages that are lessons, and the places that the navigation gives them."""
+        published = {path: page for path, page in pages.items() if not _is_draft(page)}
+        likely = {path: page for path, page in published.items() if not self._is_aside(page)}
+        if self.entries is not None:
+            entries = {path: entry for path, entry in self.entries.items() if path in published}
+        else:
+            entries = number_nav(self.read_nav(published, likely), published)
+        others = {} if self.only_nav and entries else likely
+        lessons = {path: page for path, page in published.items() if path in entries or path in others}
+        return (lessons, entries) if lessons else (dict(pages), {})
+
+
+# What is beside the lessons of most sites; a navigation that names such a page makes it a lesson all the same.
+_ASIDE = re.compile(
+    r"(?:blog|posts?|news|tests?|__tests__|e2e|fixtures|theme|overrides|partials|snippets)/|blog\.mdx?$"
+)
+_REPOSITORY = re.compile(
+    r"(?:readme|contributing|changelog|changes|history|code[-_]of[-_]conduct|security|license|governance|maintainers"
+    r"|agents|claude|pull_request_template)[^/]*$",
+    re.IGNORECASE,
+)
+# Codes of languages, and not of all two letters: `go/`, `js/` and `ui/` are sections of many sites.
+_CODE = (
+    "(?:ar|az|bg|bn|ca|cn|cs|da|de|el|en|es|et|fa|fi|fr|he|hi|hr|hu|id|it|ja|ka|ko|lt|lv|nb|nl|no|pl|pt|ro|ru|sk|sl|sr|sv|ta|"
+    "th|tr|uk|ur|uz|vi|zh)(?:[-_][A-Za-z]{2,4})?"
+)
+_LANGUAGE = re.compile(_CODE)
+_LANGUAGE_END = re.compile(rf"\.({_CODE})(\.\w+)$")
+
+
+def _is_draft(page: Page) -> bool:
+    return (page.front.text("draft") or "").lower() == "true"
+
+
+def find_translations(inner: Iterable[str], language: str, locales: tuple[str, ...] = ()) -> set[str]:
+    """Pages that say in another language what a page beside them says: `fr/start.md` or `start.fr.md` to `start.md`."""
+    paths = set(inner)
+    folders: dict[str, set[str]] = defaultdict(set)
+    found: set[str] = set()
+    for path in paths:
+        first, slash, rest = path.partition("/")
+        if slash and (_LANGUAGE.fullmatch(first) or first in locales):
+            folders[first].add(rest)
+        if (end := _LANGUAGE_END.search(path)) and end.group(1) != language:
+            bare = path[: end.start()]
+            if bare + end.group(2) in paths or f"{bare}.{language}{end.group(2)}" in paths:
+                found.add(path)
+    for folder, below in folders.items():
+        if folder in locales or (folder != language and (language in folders or _mirrors(below, paths))):
+            found.update(f"{folder}/{rest}" for rest in below)
+    return found
+
+
+def _mirrors(below: set[str], originals: set[str]) -> bool:
+    """Half of the pages or more have their like; every folder has an overview, so that says nothing."""
+    pages = {path for path in below if not is_overview(path)}
+    return bool(pages) and 2 * len(pages & originals) >= len(pages)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+class Files:
+    """The book's folder as far as a site's own files go: small texts inside it, never through a link, each read once."""
+
+    def __init__(self, home: Path, read: Callable[[Path, int], bytes]) -> None:
+        self._home = home
+        self._read = read
+        self._texts: dict[str, str | None] = {}
+        self._names: dict[str, dict[str, bool]] = {}
+        self.problems: list[Problem] = []
+
+    def names(self, folder: str) -> dict[str, bool]:
+        """What stands in a folder, in order, and whether it is a folder itself; links are not there."""
+        if folder not in self._names:
+            self._names[folder] = self._list(folder)
+        return self._names[folder]
+
+    def _list(self, folder: str) -> dict[str, bool]:
+        if self._is_linked(folder):
+            return {}
+        try:
+            with os.scandir(self._home / folder) as entries:
+                kept = sorted((one for one in entries if not one.is_symlink()), key=lambda one: one.name)
+                return {one.name: one.is_dir(follow_symlinks=False) for one in kept}
+        except OSError:
+            return {}
+
+    def text(self, path: str) -> str | None:
+        if path not in self._texts:
+            self._texts[path] = self._load(path)
+        return self._texts[path]
+
+    def _load(self, path: str) -> str | None:
+        if not os.path.lexists(self._home / path) or self._is_linked(posixpath.dirname(path)):
+            return None
+        try:
+            return self._read(self._home / path, MAX_CONFIG_BYTES).decode("utf-8-sig").replace("\r", "")
+        except (Unreadable, UnicodeDecodeError) as error:
+            self.complain(path, f"this file of the site {error}; the book is read without it")
+            return None
+
+    def _is_linked(self, folder: str) -> bool:
+        parts = [part for part in folder.split("/") if part]
+        return any(self._home.joinpath(*parts[:length]).is_symlink() for length in range(1, len(parts) + 1))
+
+    def first(self, folder: str, *names: str) -> str | None:
+        """The first of these files that there is."""
+        return next((found for name in names if self.is_file(found := join(folder, name) or "")), None)
+
+    def is_file(self, path: str) -> bool:
+        folder, name = posixpath.split(path)
+        return self.names(folder).get(name) is False
+
+    def is_folder(self, path: str) -> bool:
+        folder, name = posixpath.split(path)
+        return not path or self.names(folder).get(name) is True
+
+    def inside(self, folder: str, written: object, config: str, key: str) -> str | None:
+        """A folder that a config names; None, and a warning, where it leads out of the book."""
+        if not isinstance(written, str) or not written.strip():
+            return None
+        found = join(folder, written.strip())
+        if found is None:
+            self.complain_outside(config, written, key)
+        return found
+
+    def complain_outside(self, path: str, written: str, key: str) -> None:
+        self.complain(path, f"`{key}` names {written[:60]!r}, which leads out of the book; it is not followed", key)
+
+    def complain(self, path: str, message: str, key: str | None = None) -> None:
+        problem = Problem(path, message, key)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def yaml(self, path: str) -> dict[str, Any]:
+        values, complaint = read_settings(self.text(path) or "")
+        if complaint:
+            self.complain(path, f"this file {complaint[:200]}")
+        return values
+
+    def javascript(self, path: str, wanted: tuple[str, ...] = ()) -> Any:
+        return read_javascript(path, self.text(path) or "", self._import, wanted)
+
+    def _import(self, path: str, source: str) -> tuple[str, str] | None:
+        whole = join(posixpath.dirname(path), source)
+        if whole is None:
+            return None
+        bare = re.sub(r"\.[cm]?[jt]sx?$", "", whole)
+        names = [whole, *(bare + end for end in SCRIPTS), *(f"{bare}/index{end}" for end in SCRIPTS)]
+        found = next((name for name in names if self.is_file(name)), None)
+        text = self.text(found) if found else None
+        return (found, text) if found and text is not None else None
+
+
+def join(folder: str, written: str) -> str | None:
+    """A path in the book; None where it leads out of it."""
+    if "\0" in written or "\\" in written:
+        return None
+    whole = posixpath.normpath(posixpath.join("/", folder, written.lstrip("/")))
+    depth = len([part for part in folder.split("/") if part])
+    for part in written.split("/"):
+        depth += 0 if part in ("", ".") else -1 if part == ".." else 1
+        if depth < 0:
+            return None
+    return whole.strip("/")
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def dig(value: Any, *keys: str | int) -> Any:
+    """`dig(config, "output", "html", "site-url")`; None where the way breaks off."""
+    for key in keys:
+        if isinstance(value, dict) and isinstance(key, str):
+            value = value.get(key)
+        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            return None
+    return value
+
+
+def to_text(value: object) -> str | None:
+    """A text of one line, if it is one."""
+    return " ".join(value.split())[:200] or None if isinstance(value, str) else None
+
+
+def to_texts(value: object) -> tuple[str, ...]:
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+
+
+def to_base_url(*parts: object) -> str | None:
+    """An address of the web, put together; None where the first part is none."""
+    first = to_text(parts[0])
+    try:
+        is_address = bool(first) and urlsplit(first).scheme in ("http", "https") and bool(urlsplit(first).netloc)
+    except ValueError:
+        return None
+    if not first or not is_address or re.search(r"[\s<>\"{}|\\^`]", first):
+        return None
+    rest = [text.strip("/") for part in parts[1:] if (text := to_text(part)) and text.strip("/.")]
+    return "/".join([first.split("#")[0].split("?")[0].rstrip("/"), *rest])
+
+
+def to_number(value: object) -> float | None:
+    text = value if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
+    return float(text) if re.fullmatch(r"-?\d{1,9}(\.\d{1,9})?", text.strip()) else None
+
+
+def stem(path: str) -> str:
+    return posixpath.splitext(posixpath.basename(path))[0]
+
+
+def without_extension(path: str) -> str:
+    return posixpath.splitext(path)[0] if path.lower().endswith(EXTENSIONS) else path
+
+
+def folder_route(path: str, overviews: tuple[str, ...] = ("index", "README")) -> str:
+    """`a/b.md` → `a/b/`, `a/index.md` → `a/`."""
+    bare = without_extension(path)
+    folder, name = posixpath.split(bare)
+    route = folder if name in overviews else bare
+    return f"{route}/" if route else ""
+
+
+def file_route(path: str, overviews: tuple[str, ...] = (), end: str = ".html") -> str:
+    """`a/b.md` → `a/b.html`; an overview is its folder."""
+    bare = without_extension(path)
+    folder, name = posixpath.split(bare)
+    if name in overviews:
+        return f"{folder}/" if folder else ""
+    return bare + end
+
+
+# --- navigation -----------------------------------------------------------------------------------
+
+
+def find_page(pages: Pages, docs: str, link: str, overviews: tuple[str, ...] = ("index", "README")) -> str | None:
+    """The page that a link of the navigation means: with an extension or without, or its folder's overview."""
+    bare = unquote(link.split("#")[0].split("?")[0])
+    whole = join(docs, re.sub(r"\.html$", "", bare))
+    if whole is None or (docs and not f"{whole}/".startswith(f"{docs}/")):
+        return None
+    names = [whole, *(whole + end for end in EXTENSIONS)] if not bare.endswith("/") else []
+    names += [f"{whole}/{name}{end}".lstrip("/") for name in overviews for end in EXTENSIONS]
+    return next((name for name in names if name in pages), None)
+
+
+def own_title(page: Page) -> str | None:
+    title = page.front.text("title") or page.heading or page.front.text("sidebar_label")
+    return title[:200] if title else None
+
+
+def number_nav(nav: Nav, pages: Pages) -> dict[str, Entry]:
+    """The outer sections are modules, those below chapters, their pages lessons; a section's own page is lesson 0."""
+    entries: dict[str, Entry] = {}
+    chapters: dict[str | None, dict[tuple[int, ...], int]] = defaultdict(dict)
+    lessons: dict[tuple[str | None, int], int] = defaultdict(int)
+    for leaf, above, is_own in _walk_nav(nav, pages):
+        if leaf.path in entries or leaf.path not in pages:
+            continue
+        part = above[0][0] if above else None
+        chapter, chapter_title = 0, ""
+        if len(above) > 1:
+            known = chapters[part]
+            chapter, chapter_title = known.setdefault(above[1][1], len(known) + 1), above[1][0]
+        key = (part, chapter)
+        is_first = is_own and key not in lessons and len(above) < 3
+        lessons[key] += 0 if is_first else 1
+        entries[leaf.path] = Entry(leaf.title, part, chapter, chapter_title, lessons[key], len(entries) + 1)
+    return entries
+
+
+def _walk_nav(nav: Nav, pages: Pages) -> Iterator[tuple[Leaf, tuple[tuple[str, tuple[int, ...]], ...], bool]]:
+    """Every page, the sections above it with their names and places, and whether it is its section's own."""
+    waiting: list[tuple[Leaf | Section, tuple[tuple[str, tuple[int, ...]], ...], tuple[int, ...], bool]] = [
+        (item, (), (number,), number == 0 and isinstance(item, Leaf) and is_overview(item.path))
+        for number, item in enumerate(nav)
+    ][::-1]
+    while waiting:
+        item, above, place, is_own = waiting.pop()
+        if isinstance(item, Leaf):
+            yield item, above, is_own
+            continue
+        title = item.title or _title_of(item, pages)
+        inner = (*above, (title, place)) if title and len(above) < MAX_SECTIONS else above
+        below = (*((Leaf(item.page),) if item.page else ()), *item.items)
+        waiting += [
+            (
+                one,
+                inner,
+                (*place, number),
+                number == 0 and isinstance(one, Leaf) and (one.path == item.page or is_overview(one.path)),
+            )
+            for number, one in enumerate(below)
+        ][::-1]
+
+
+def is_overview(path: str) -> bool:
+    return stem(path).lower() in ("index", "readme", "_index", "page")
+
+
+def _title_of(section: Section, pages: Pages) -> str | None:
+    """Of a section without a title: what its own page is called, or that at its head."""
+    path = section.page or next((one.path for one in section.items[:1] if isinstance(one, Leaf)), None)
+    if path is None or path not in pages:
+        return None
+    return own_title(pages[path]) or prettify(posixpath.basename(posixpath.dirname(path)))
+
+
+@dataclass(slots=True)
+class Branch:
+    """A folder of pages, as a navigation made from the files has it."""
+
+    folder: str
+    pages: list[str] = field(default_factory=list[str])
+    branches: dict[str, Branch] = field(default_factory=lambda: {})
+
+    def own_page(self, overviews: tuple[str, ...]) -> str | None:
+        by_name = {stem(path).lower(): path for path in reversed(self.pages)}
+        return next((by_name[name] for name in overviews if name in by_name), None)
+
+
+def files_nav(
+    pages: Iterable[str],
+    root: str,
+    overviews: tuple[str, ...],
+    rank: Callable[[str, str | None], tuple[object, ...]],
+    label: Callable[[str, str | None], str | None],
+) -> Nav:
+    """A navigation made from the files below a folder. `rank` and `label` are asked of each page (its path, nothing) and
+    of each folder (its path, and its own page)."""
+    tree = _grow_tree(pages, root)
+    own = tree.own_page(overviews)
+    nav = _tree_nav(tree, overviews, rank, label)
+    # A folder `docs` beside a few pages is the book: its sections are the outer ones.
+    main = next((one for one in nav if isinstance(one, Section) and one.folder in ("docs", "documentation")), None)
+    opened = (*((Leaf(main.page),) if main.page else ()), *main.items) if main else ()
+    items = (item for one in nav for item in (opened if one is main else (one,)))
+    return (*((Leaf(own),) if own else ()), *items)
+
+
+def _grow_tree(paths: Iterable[str], root: str) -> Branch:
+    tree = Branch(root)
+    for path in paths:
+        if root and not path.startswith(f"{root}/"):
+            continue
+        branch = tree
+        for part in path.removeprefix(root).lstrip("/").split("/")[:-1][:MAX_SECTIONS]:
+            folder = f"{branch.folder}/{part}".lstrip("/")
+            branch = branch.branches.setdefault(part, Branch(folder))
+        branch.pages.append(path)
+    return tree
+
+
+def _tree_nav(
+    branch: Branch,
+    overviews: tuple[str, ...],
+    rank: Callable[[str, str | None], tuple[object, ...]],
+    label: Callable[[str, str | None], str | None],
+) -> Nav:
+    items: list[tuple[tuple[object, ...], Leaf | Section]] = []
+    own = branch.own_page(overviews)
+    for path in branch.pages:
+        if path != own:
+            items.append((rank(path, None), Leaf(path, label(path, None))))
+    for below in branch.branches.values():
+        page = below.own_page(overviews)
+        inner = _tree_nav(below, overviews, rank, label)
+        title = label(below.folder, page) or (None if page else prettify(posixpath.basename(below.folder)))
+        shown: Leaf | Section = (
+            Leaf(page, title) if page and not inner else Section(title, inner, page, posixpath.basename(below.folder))
+        )
+        if page or inner:
+            items.append((rank(below.folder, page), shown))
+    return tuple(item for _, item in sorted(items, key=lambda pair: pair[0]))  # pyright: ignore[reportCallIssue, reportArgumentType]

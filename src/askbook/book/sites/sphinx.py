@@ -1,0 +1,233 @@
+"""Sphinx with MyST, and Jupyter Book: conf.py as text, toctrees, `_toc.yml` and `_config.yml`."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from askbook.book.front_matter import FrontMatter
+from askbook.book.sites.site import (
+    EXTENSIONS,
+    MAX_SECTIONS,
+    Files,
+    Leaf,
+    Nav,
+    Pages,
+    Section,
+    Site,
+    dig,
+    file_route,
+    join,
+    own_title,
+    to_base_url,
+    to_text,
+    to_texts,
+)
+
+_OPENING = re.compile(r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?!\{)")
+_OPTION = re.compile(r":(\w+):\s*(.*)")
+_TITLED = re.compile(r"(.*\S)\s*<([^<>]+)>$")
+_STRING = re.compile(r"'([^'\\\n]*)'|\"([^\"\\\n]*)\"")
+
+
+def read_jupyter_book(files: Files, folder: str) -> Site | None:
+    toc = files.first(folder, "_toc.yml")
+    if toc is None:
+        return None
+    config = files.first(folder, "_config.yml")
+    values = files.yaml(config) if config else {}
+    return Site(
+        generator="Jupyter Book",
+        config=toc,
+        docs=folder,
+        to_route=_route,
+        anchors="docutils",
+        title=to_text(values.get("title")),
+        base_url=to_base_url(dig(values, "html", "baseurl")),
+        read_nav=partial(_read_toc, folder, files.yaml(toc)),
+        ignore=("_build/", *map(_anchored, to_texts(values.get("exclude_patterns")))),
+        underscored=True,
+        front_page=to_text(dig(files.yaml(toc), "root")) or "intro",
+        only_nav=str(values.get("only_build_toc_files")).lower() == "true",
+    )
+
+
+def read_sphinx(files: Files, folder: str) -> Site | None:
+    config = files.first(folder, "conf.py", "source/conf.py")
+    text = (files.text(config) or "") if config else ""
+    if config is None or not re.search(r"^(?:extensions|project|html_theme)\s*=", text, re.MULTILINE):
+        return None
+    docs = posixpath.dirname(config)
+    root = _assigned(text, "root_doc") or _assigned(text, "master_doc") or "index"
+    listed = re.search(r"^exclude_patterns\s*=\s*\[([^\]]{0,2000})\]", text, re.MULTILINE)
+    excluded = [one or two for one, two in _STRING.findall(listed.group(1))] if listed else []
+    return Site(
+        generator="Sphinx",
+        config=config,
+        docs=docs,
+        to_route=_route,
+        anchors="docutils",
+        title=_assigned(text, "project") or _assigned(text, "html_title"),
+        base_url=to_base_url(_assigned(text, "html_baseurl")),
+        read_nav=partial(_read_trees, files, docs, root),
+        ignore=("_build/", "_templates/", *map(_anchored, excluded)),
+        language=_assigned(text, "language") or "en",
+        front_page=root,
+        underscored=True,
+    )
+
+
+def _anchored(pattern: str) -> str:
+    """Sphinx' patterns begin at the source folder; one that begins with `**` holds everywhere."""
+    return pattern if pattern.startswith("**") else f"/{pattern}"
+
+
+def _assigned(text: str, name: str) -> str | None:
+    found = re.search(rf"^{name}\s*(?::[^=\n]*)?=\s*(?:'([^'\\\n]*)'|\"([^\"\\\n]*)\")\s*(?:#.*)?$", text, re.MULTILINE)
+    return to_text(found.group(1) or found.group(2)) if found else None
+
+
+def _route(path: str, _front: FrontMatter) -> str:
+    return file_route(path)
+
+
+def _find(pages: Pages, docs: str, name: str) -> str | None:
+    whole = join(docs, name)
+    names = [whole, *(f"{whole}{end}" for end in EXTENSIONS)]
+    return next((one for one in names if one in pages), None)
+
+
+# --- Jupyter Book ---------------------------------------------------------------------------------
+
+
+def _read_toc(docs: str, toc: dict[str, Any], pages: Pages, _likely: Pages) -> Nav:
+    """`parts` with a caption hold `chapters`, these hold `sections`; in other books `subtrees` hold `entries`."""
+
+    def read_level(level: Any) -> Nav:
+        parts = _lists(level, "parts", "subtrees")
+        groups = tuple(
+            Section(to_text(dig(part, "caption")), read_entries(part)) for part in parts if isinstance(part, dict)
+        )
+        return (*groups, *read_entries(level)) if isinstance(level, dict) else ()
+
+    def read_entries(level: Any) -> Nav:
+        return tuple(item for one in _lists(level, "chapters", "sections", "entries") for item in read_entry(one))
+
+    def read_entry(entry: Any) -> Nav:
+        title = to_text(dig(entry, "title"))
+        pattern = dig(entry, "glob")
+        if isinstance(pattern, str):
+            return tuple(Leaf(path) for path in _globbed(pages, docs, pattern))
+        path = _find(pages, docs, str(dig(entry, "file") or ""))
+        below = read_level(entry)
+        if not below:
+            return (Leaf(path, title),) if path else ()
+        return (Section(title or (own_title(pages[path]) if path else None), below, path),)
+
+    root = _find(pages, docs, str(toc.get("root") or "intro"))
+    return (*((Leaf(root),) if root else ()), *read_level(toc))
+
+
+def _lists(level: Any, *keys: str) -> list[Any]:
+    found = [one for key in keys if isinstance(value := dig(level, key), list) for one in value]
+    return found
+
+
+def _globbed(pages: Pages, docs: str, pattern: str) -> list[str]:
+    whole = join(docs, pattern) or ""
+    matches = re.compile(fnmatch.translate(whole).replace(".*", "[^/]*")).match
+    return [path for path in sorted(pages) if matches(posixpath.splitext(path)[0])]
+
+
+# --- Sphinx ---------------------------------------------------------------------------------------
+
+
+def _read_trees(files: Files, docs: str, root: str, pages: Pages, _likely: Pages) -> Nav:
+    """The toctrees of the root page, and those of the pages they name; each page once, so that no circle is walked."""
+    seen: set[str] = set()
+
+    def read_page(name: str, title: str | None, depth: int) -> Nav:
+        path, source = _find(pages, docs, name), _source(files, docs, name)
+        if source is None or source in seen or depth > MAX_SECTIONS:
+            return ()
+        seen.add(source)
+        below = tuple(item for tree in _find_trees(files.text(source) or "") for item in read_tree(tree, source, depth))
+        if not below:
+            return (Leaf(path, title),) if path else ()
+        return (Section(title or (own_title(pages[path]) if path else None), below, path),)
+
+    def read_tree(tree: tuple[str | None, bool, list[str]], source: str, depth: int) -> Nav:
+        caption, is_glob, lines = tree
+        folder = posixpath.dirname(source)
+        items = tuple(item for line in lines for item in read_line(line, folder, is_glob, depth))
+        return (Section(caption, items),) if caption and items else items
+
+    def read_line(line: str, folder: str, is_glob: bool, depth: int) -> Nav:
+        titled = _TITLED.match(line[:500])
+        title, target = (to_text(titled.group(1)), titled.group(2)) if titled else (None, line)
+        if "://" in target or target == "self":
+            return ()
+        whole = join(docs if target.startswith("/") else folder, target)
+        if whole is None:
+            files.complain_outside(folder, target, "toctree")
+            return ()
+        if is_glob and "*" in target:
+            found = [path for path in _globbed(pages, "", whole) if path not in seen]
+            return tuple(
+                item for path in found for item in read_page(path.removeprefix(docs).lstrip("/"), None, depth + 1)
+            )
+        return read_page(whole.removeprefix(docs).lstrip("/"), title, depth + 1)
+
+    top = read_page(root, None, 0)
+    first = top[0] if top else None
+    if isinstance(first, Section):
+        return (*((Leaf(first.page),) if first.page else ()), *first.items)
+    return top
+
+
+def _source(files: Files, docs: str, name: str) -> str | None:
+    whole = join(docs, name) or name
+    ends = ("", *EXTENSIONS, ".rst") if whole.endswith((*EXTENSIONS, ".rst")) else (*EXTENSIONS, ".rst")
+    return next((whole + end for end in ends if files.is_file(whole + end)), None)
+
+
+def _find_trees(text: str) -> Iterator[tuple[str | None, bool, list[str]]]:
+    """Of each toctree its caption, whether its lines are patterns, and its lines; one in an example is none."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        opening = _OPENING.match(lines[at].strip())
+        at += 1
+        if opening is None:
+            continue
+        first, closing = at, opening["marks"] or opening["code"]
+        while at < len(lines) and not _closes(lines[at], closing):
+            at += 1
+        if not opening["code"]:
+            yield _read_body(lines[first:at])
+        at += 1 if closing else 0
+
+
+def _closes(line: str, marks: str | None) -> bool:
+    return line.strip().startswith(marks) if marks else bool(line) and not line[0].isspace()
+
+
+def _read_body(lines: list[str]) -> tuple[str | None, bool, list[str]]:
+    options: dict[str, str] = {}
+    named: list[str] = []
+    in_yaml = False
+    for line in map(str.strip, lines):
+        if line == "---":
+            in_yaml = not in_yaml
+        elif in_yaml and ":" in line:
+            key, _, value = line.partition(":")
+            options[key] = value.strip().strip("'\"")
+        elif option := _OPTION.match(line):
+            options[option.group(1)] = option.group(2)
+        elif line and not in_yaml:
+            named.append(line)
+    return options.get("caption") or None, "glob" in options, named

@@ -12,9 +12,11 @@ import pytest_asyncio
 from askbook.answer.ask import get_reply
 from askbook.answer.suggestions import KEPT, Suggester, make_questions
 from askbook.domain import Answer, Filters, OutlineLesson, OutlineSection, Question
+from askbook.errors import EmbedderUnavailable
 from askbook.settings import Settings
 from askbook.wiring import Askbook, open_askbook
 from builders import copy_home, make_chunks, make_lesson
+from index.scripted_server import Received, Reply, stand_in
 
 DEMO = "physical-ai-robotics"
 
@@ -66,6 +68,25 @@ async def test_a_book_that_answers_nothing_suggests_nothing(tmp_path: Path) -> N
         for question in await build_suggester(askbook).suggest("todo"):
             reply = (await get_reply(askbook.ask(Question(question, Filters("todo"))))).reply
             assert isinstance(reply, Answer), question
+
+
+async def test_half_a_search_measures_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "book"
+    folder.mkdir()
+    (folder / "01-gear.md").write_text("# Gears\n\nA gear is a wheel with teeth.\n")
+
+    def embed(number: int, request: Received) -> Reply:
+        if number:
+            return Reply(status=500)
+        return Reply(body={"embeddings": {"float": [[1.0] + [0.0] * 1023 for _ in request.body["texts"]]}})
+
+    with stand_in(embed) as embedder:
+        remote = {"askbook_embedder": "cohere", "cohere_api_key": "key", "cohere_base_url": embedder.url}
+        async with open_askbook(Settings.model_validate({"askbook_home": tmp_path / "home", **remote})) as askbook:
+            job = await askbook.jobs.submit("gears", str(folder), "incremental")
+            await askbook.worker.run_job(job.job_id)
+            with pytest.raises(EmbedderUnavailable):
+                await build_suggester(askbook).suggest("gears")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from askbook.answer.librarian import choose_excerpts
 from askbook.answer.structure import asks_structure
 from askbook.answer.units import split_blocks
 from askbook.domain import QUERY_MIN, Chunk, ConfidenceLevel, Filters, OutlineLesson
+from askbook.errors import EmbedderUnavailable
 from askbook.index.search import Searcher
 from askbook.index.vectors.base import VectorIndex
 from askbook.reading.reader import Reader
@@ -83,6 +84,9 @@ class Suggester:
         calibration = (await self.calibrations.choose(book_id)).calibration
         text = resolve_question(question, ()).text
         outcome = await self.searcher.search(text, Filters(book_id), limit=TOP_K, relevance=calibration.relevance)
+        if outcome.notices:
+            # Half a search is no measure of what the book answers; it is tried again later.
+            raise EmbedderUnavailable(outcome.notices[0])
         found = await Appraiser(self.searcher, self.index, self.reader).appraise(outcome, (text,), calibration)
         confidence = found.confidence
         if found.hurried or not confidence.should_answer or not choose_excerpts(found.reads):

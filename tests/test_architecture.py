@@ -30,7 +30,8 @@ MAY_SEE = {
     "python": WORDS | {"settings", "wiring", "answer", "book", "index"},
     "api": WORDS | {"breaker", "settings", "wiring", "answer", "book", "index", "store", "ingest"},
     "evals": WORDS | {"settings", "wiring", "api", "answer", "book", "index", "store", "ingest"},
-    "cli": WORDS | {"settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest", "backup"},
+    "cli": WORDS
+    | {"lock", "settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest", "backup"},
 }
 
 

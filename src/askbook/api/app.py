@@ -23,7 +23,7 @@ from askbook.api.limits import LimitHeaders, RateLimiter, build_limiter
 from askbook.api.metrics import Metrics
 from askbook.api.middleware import RequestScope
 from askbook.api.origins import KnownOrigins
-from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, openai, pages, search
+from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, openai, owner, pages, search
 from askbook.api.runner import Runner
 from askbook.api.running import Patience, Running
 from askbook.api.schemas import ContentEvent, RetrievalResult, ToolCallEvent
@@ -55,13 +55,15 @@ EXPOSED = [
 ]
 
 
-def create_app(settings: Settings, patience: Patience | None = None, *, alone: bool = False) -> FastAPI:
-    """`alone`: nothing else lives in this process."""
+def create_app(
+    settings: Settings, patience: Patience | None = None, *, alone: bool = False, address: str | None = None
+) -> FastAPI:
+    """`alone`: nothing else lives in this process. `address`: where it listens, for other processes on this machine."""
     metrics = Metrics()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_askbook(settings) as askbook:
+        async with open_askbook(settings, to_itself=True) as askbook:
             running = _build_running(settings, patience or Patience(), askbook, metrics, app.state.limiter)
             app.state.askbook, app.state.running = askbook, running
             for notice in askbook.notices:
@@ -71,6 +73,8 @@ def create_app(settings: Settings, patience: Patience | None = None, *, alone: b
                 _settle()
             with told_by_signals(running.closing):
                 async with _background(running):
+                    if address is not None:
+                        askbook.announce(address, running.token)
                     yield
 
     app = FastAPI(
@@ -83,7 +87,7 @@ def create_app(settings: Settings, patience: Patience | None = None, *, alone: b
         telemetry=build_telemetry(settings),
     )
     app.state.limiter = build_limiter(settings)
-    for routes in (answers, search, ingestion, gaps, admin, openai, health, pages):
+    for routes in (answers, search, ingestion, gaps, admin, openai, health, owner, pages):
         app.include_router(routes.router)
     if mcp.INSTALLED:
         app.include_router(mcp.router)

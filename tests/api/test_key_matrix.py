@@ -69,8 +69,9 @@ ROWS: dict[tuple[str, str], Row] = {
     ("POST", "/v1/chat/completions"): Row(
         json={"model": BOOK, "messages": [{"role": "user", "content": QUESTION}]}, foreign=200
     ),
+    ("POST", "/v1/responses"): Row(json={"model": BOOK, "input": QUESTION}, foreign=200),
     ("GET", "/v1/models"): Row(foreign=200),
-    ("GET", "/v1/models/{model}"): Row(f"/v1/models/{BOOK}", foreign=200),
+    ("GET", "/v1/models/{model:path}"): Row(f"/v1/models/{BOOK}", foreign=200),
     **{
         ("POST", f"/owner/{work}"): Row(json={}, allowed="owner")
         for work in ("find", "vectors", "points", "ping", "jobs")

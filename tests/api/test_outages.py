@@ -37,6 +37,7 @@ def calls() -> list[Any]:
         ("POST", "/ask", {"query": new}),
         ("POST", "/chat/run", {"message": new}),
         ("POST", "/chat/stream", {"message": new}),
+        ("POST", "/v1/responses", {"model": "askbook", "input": new}),
         ("POST", "/v1/chat/completions", {"model": "askbook", "messages": [{"role": "user", "content": new}]}),
     ]
 
@@ -63,7 +64,11 @@ def _assert_down(service: Service, wanted: list[Any], part: str) -> float:
     slowest = 0.0
     for path, response, took in _call_all(service, wanted):
         problem = _read_problem(response)
-        assert (problem["status_code"], problem["error"]) == (503, "service_unavailable"), (path, response.text)
+        openai = path.startswith("/v1")
+        told = (
+            (response.status_code, problem["error"]["code"]) if openai else (problem["status_code"], problem["error"])
+        )
+        assert told == (503, "service_unavailable"), (path, response.text)
         assert took < 3, (path, took)
         slowest = max(slowest, took)
     with service.open_client() as client:

@@ -23,7 +23,7 @@ from askbook.api.limits import LimitHeaders, RateLimiter, build_limiter
 from askbook.api.metrics import Metrics
 from askbook.api.middleware import RequestScope
 from askbook.api.origins import KnownOrigins
-from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, openai, owner, pages, search
+from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, openai, owner, pages, responses, search
 from askbook.api.runner import Runner
 from askbook.api.running import Patience, Running
 from askbook.api.schemas import ContentEvent, RetrievalResult, ToolCallEvent
@@ -43,7 +43,8 @@ WEBHOOK_BYTES = 5 * 2**20
 """A push of thousands of commits; read before its signature can be checked, so not more."""
 DESCRIPTION = (
     "Ask a book a question; get an answer with its sources, or an honest “the book does not say”.\n\n"
-    "Every error has the same body: `error`, `message`, `detail`, `status_code`, `request_id`, `timestamp`."
+    "Every error has the same body: `error`, `message`, `detail`, `status_code`, `request_id`, `timestamp`; below `/v1` it "
+    "is OpenAI's: `error` with `message`, `type`, `param` and `code`."
 )
 EXPOSED = [
     "X-Request-ID",
@@ -87,7 +88,7 @@ def create_app(
         telemetry=build_telemetry(settings),
     )
     app.state.limiter = build_limiter(settings)
-    for routes in (answers, search, ingestion, gaps, admin, openai, health, owner, pages):
+    for routes in (answers, search, ingestion, gaps, admin, openai, responses, health, owner, pages):
         app.include_router(routes.router)
     if mcp.INSTALLED:
         app.include_router(mcp.router)

@@ -14,7 +14,7 @@ from askbook.api.running import NEEDED, Running
 from askbook.errors import AskbookError
 
 ALWAYS_OPEN = ("/health", "/ready", "/docs", "/openapi.json")
-SEARCHING = ("/search", "/ask", "/chat/run", "/chat/stream", "/v1/chat/completions")
+SEARCHING = ("/search", "/ask", "/chat/run", "/chat/stream", "/v1/chat/completions", "/v1/responses")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class OutageGuard:
         running: Running = scope["app"].state.running
         outage = await _answer_or_outage(self.app, running, scope, receive, send)
         if outage is not None:
-            response = to_response(to_outside(outage), scope["state"].get("request_id"))
+            response = to_response(to_outside(outage), scope)
             await response(scope, receive, send)
 
 

@@ -111,7 +111,7 @@ def _wrap(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         KnownOrigins,
         allow_origins=settings.askbook_cors_origins,
         allow_methods=["GET", "POST", "PATCH", "DELETE"],
-        allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Reader", "X-Request-ID"],
+        allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Reader", "X-Request-ID", "X-Session-ID"],
         expose_headers=EXPOSED,
     )
     app.add_middleware(LimitHeaders)

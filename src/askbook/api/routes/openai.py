@@ -34,7 +34,7 @@ from askbook.api.completions import (
     pick_ours,
 )
 from askbook.api.examples import MAYBE_COMPLETION_STREAM, errors
-from askbook.api.requests import BOOK_ID
+from askbook.api.requests import BOOK_ID, SessionHeader
 from askbook.api.running import Reader, Running, Up
 from askbook.api.schemas import ChatResponse, OpenAIError
 from askbook.domain import (
@@ -70,9 +70,11 @@ _BOOK_ID = re.compile(BOOK_ID)
     response_model=ChatCompletion,
     responses={200: MAYBE_COMPLETION_STREAM, **errors(404, 413, openai=True)},
 )
-async def complete(body: CompletionRequest, request: Request, running: Up, caller: Reader) -> ChatCompletion | Response:
+async def complete(
+    body: CompletionRequest, request: Request, running: Up, caller: Reader, session_id: SessionHeader = None
+) -> ChatCompletion | Response:
     """The last message asks, those before are its conversation. Answers as OpenAI would, with `sources` beside."""
-    question, askbook = await read_question(running, caller, body.model, body.messages, body.session_id)
+    question, askbook = await read_question(running, caller, body.model, body.messages, body.session_id or session_id)
     writer = _CompletionWriter(body, question)
     if body.stream:
         return await stream_reply(running, question, writer.write, {"X-Session-ID": writer.session_id}, askbook)

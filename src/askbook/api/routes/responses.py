@@ -23,6 +23,7 @@ from askbook.api.completions import (
     pick_ours,
 )
 from askbook.api.examples import MAYBE_RESPONSE_STREAM, errors
+from askbook.api.requests import SessionHeader
 from askbook.api.routes.openai import read_question, say_notices, to_citations
 from askbook.api.running import Reader, Up
 from askbook.api.schemas import ChatResponse, OpenAIError
@@ -39,10 +40,13 @@ _ID = re.compile(r"resp_([0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15})[0-9a-f]{16}
 @router.post(
     "/responses", response_model=ResponseBody, responses={200: MAYBE_RESPONSE_STREAM, **errors(404, 413, openai=True)}
 )
-async def respond(body: ResponseRequest, request: Request, running: Up, caller: Reader) -> ResponseBody | Response:
+async def respond(
+    body: ResponseRequest, request: Request, running: Up, caller: Reader, in_header: SessionHeader = None
+) -> ResponseBody | Response:
     """Ask as a client of OpenAI's Responses does. Answers in its words, with `sources` beside."""
     told = [InputItem(role="user", content=body.input)] if isinstance(body.input, str) else body.input
-    session_id = body.session_id or (_read_session(body.previous_response_id) if body.previous_response_id else None)
+    before = _read_session(body.previous_response_id) if body.previous_response_id else None
+    session_id = body.session_id or before or in_header
     question, askbook = await read_question(running, caller, body.model, told, session_id)
     writer = _ResponseWriter(body, question)
     if body.stream:

@@ -27,6 +27,7 @@ from askbook.python import open_book
 from askbook.wiring import open_askbook, open_store
 from builders import copy_home
 from cli.serving import ASKBOOK, Server, build_environment, serve
+from index.tiny_onnx import write_embedder
 from web.browsing import find_chromium, open_browser, open_page
 from web.chatting import ask
 
@@ -146,13 +147,14 @@ def _steady(text: str, place: Path) -> str:
 # --- who may --------------------------------------------------------------------------------------
 
 
-def test_the_owner_needs_no_key_and_nobody_else_gets_in(home: Path) -> None:
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_the_owner_needs_no_key_and_nobody_else_gets_in(home: Path, host: str) -> None:
     async def make_keys() -> list[str]:
         async with open_store(build_settings(home)) as store:
             return [(await store.keys.create("ann", role))[1] for role in ("reader", "admin")]
 
     keys = asyncio.run(make_keys())
-    with serve(home, "--host", "0.0.0.0") as server, server.client() as client:
+    with serve(home, "--host", host) as server, server.client() as client:
         found = run(
             home, "search", "force of the gripper", HTTP_PROXY="http://127.0.0.1:9", ALL_PROXY="http://127.0.0.1:9"
         )
@@ -172,6 +174,21 @@ def test_what_needs_the_data_for_itself_says_why(home: Path, server: Server) -> 
         assert refused.returncode == 1 and "Traceback" not in refused.stderr
         assert f"`askbook serve --port 0` (process {server.process.pid}), at {server.url}" in refused.stderr
         assert "End that process" in refused.stderr
+
+
+def test_an_index_that_the_server_uses_is_not_replaced(home: Path, server: Server, shelf: Path, tmp_path: Path) -> None:
+    other = str(write_embedder(tmp_path / "embedder"))
+    refused = run(home, "ingest", str(shelf / "robots"), "--mode", "recreate", ASKBOOK_EMBEDDER_FOLDER=other)
+    assert refused.returncode == 1
+    assert f"the server at {server.url} uses the index that is to be made anew" in refused.stderr
+    assert "End it, run this again" in refused.stderr
+
+
+def test_doctor_says_who_has_the_index(home: Path, server: Server) -> None:
+    told = run(home, "doctor", "--json")
+    findings = {one["part"]: one for one in json.loads(told.stdout)["findings"]}
+    assert told.returncode == 0 and {one["state"] for one in findings.values()} == {"ok"}
+    assert findings["index"]["message"].startswith(f"Qdrant Edge in the server at {server.url}")
 
 
 def test_the_demo_leads_to_the_server_that_runs(home: Path, server: Server, shelf: Path) -> None:

@@ -21,9 +21,12 @@ class ServedWorker(Worker):
     async def run_job(self, job_id: int, watch: Watcher = watch_nothing) -> Job:
         """Until it has ended; raises where the server ends first, and the job waits then for the next one."""
         await self.server.start_jobs()
+        before = None
         while (job := await self.jobs.load(job_id)).status in ("queued", "running"):
             tally = Tally(**{name: getattr(job, name) for name in COUNTS})
             watch(job, "reading" if job.phase in ("queued", "reading") else "committed", tally)
+            if job == before:
+                await self.server.ping()
+            before = job
             await asyncio.sleep(LOOK_SECONDS)
-            await self.server.ping()
         return job

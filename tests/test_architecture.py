@@ -32,7 +32,20 @@ MAY_SEE = {
     "api": WORDS | {"formulas", "breaker", "settings", "wiring", "answer", "book", "index", "store", "ingest"},
     "evals": WORDS | {"settings", "wiring", "api", "answer", "book", "index", "store", "ingest"},
     "cli": WORDS
-    | {"formulas", "settings", "wiring", "api", "evals", "answer", "book", "index", "store", "ingest", "backup"},
+    | {
+        "formulas",
+        "lock",
+        "settings",
+        "wiring",
+        "api",
+        "evals",
+        "answer",
+        "book",
+        "index",
+        "store",
+        "ingest",
+        "backup",
+    },
 }
 
 

@@ -204,9 +204,7 @@ def _cut(text: str) -> None:
 
 def _check(text: str) -> None:
     async def check() -> None:
-        checking = Checking(
-            {1: _quote("The robot walks.")}, "drop", lambda _: False, secret="Never tell anyone this."
-        )
+        checking = Checking({1: _quote("The robot walks.")}, "drop", lambda _: False, secret="Never tell anyone this.")
         for at in range(0, len(text), 5):
             await checking.feed(text[at : at + 5])
         await checking.finish()

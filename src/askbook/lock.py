@@ -1,15 +1,31 @@
-"""One process at a time owns a data folder: Qdrant Edge and SQLite live inside it."""
+"""One process at a time owns a data folder: Qdrant Edge lives inside it. A server that does says so, and others go through it."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import IO
 
 from askbook.errors import DataInUse, StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that owns a data folder."""
+
+    url: str
+    token: str = field(repr=False)
+    """By it the server knows whoever may read the folder."""
+    version: str
+    collection: str
+    embedder: str
+    """Empty where it has none."""
 
 
 @contextlib.contextmanager
@@ -17,7 +33,7 @@ def own_folder(home: Path) -> Iterator[None]:
     """Hold the folder until the block ends or the process dies."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = (home / "owner").open("a+", encoding="utf-8")
+        handle = _open(home)
     except OSError as error:
         raise StorageError(
             f"the data folder {home} cannot be used: {error.strerror}", "Set ASKBOOK_HOME to a folder you may write to."
@@ -26,12 +42,43 @@ def own_folder(home: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            handle.seek(0)
+            who, server = _read(handle)
+            where = f", at {server.url}" if server else ""
             raise DataInUse(
-                f"the data in {home} is in use by {handle.read().strip() or 'another process'}",
-                "A server is asked over HTTP, or stopped first; else wait, or set ASKBOOK_HOME to another folder.",
+                f"the data in {home} is in use by {who or 'another process'}{where}",
+                "End that process or wait for it, then run this again; or set ASKBOOK_HOME to another folder.",
             ) from error
         handle.truncate(0)
-        handle.write(f"`{' '.join(['askbook', *sys.argv[1:]])[:200]}` (process {os.getpid()})")
+        handle.write(f"`{' '.join(['askbook', *sys.argv[1:]])[:200]}` (process {os.getpid()})\n")
         handle.flush()
         yield
+
+
+def announce(home: Path, server: Server) -> None:
+    """For whoever owns the folder: from now on `find_server` finds it, until another process owns the folder."""
+    with _open(home) as handle:
+        handle.write(json.dumps(asdict(server)) + "\n")
+
+
+def find_server(home: Path) -> Server | None:
+    """The server that owns the folder; for whoever could not have it."""
+    if not (home / "owner").is_file():
+        return None
+    with _open(home) as handle:
+        return _read(handle)[1]
+
+
+def _read(handle: IO[str]) -> tuple[str, Server | None]:
+    """Who owns the folder, and where it serves."""
+    handle.seek(0)
+    who, *told = handle.read().splitlines() or [""]
+    named = json.loads(told[0]) if told else None
+    # Another version may tell more, or less.
+    return who, Server(**{name: named.get(name, "") for name in Server.__slots__}) if named else None
+
+
+def _open(home: Path) -> IO[str]:
+    """A server's token is in it: for its owner's eyes alone."""
+    handle = os.fdopen(os.open(home / "owner", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "a+", encoding="utf-8")
+    os.fchmod(handle.fileno(), 0o600)
+    return handle

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 from pydantic import SecretStr
 from sqlalchemy.engine import URL
 
+from askbook import __version__
 from askbook.answer.agent import AgentConfig, BookAgent
 from askbook.answer.ask import Parts, ask
 from askbook.answer.calibration import Calibrations
@@ -22,14 +23,16 @@ from askbook.backup.holdings import Engines, load_dimension
 from askbook.book.chunker import CHUNKER_VERSION
 from askbook.breaker import Breaker
 from askbook.domain import AnswerEvent, Question
-from askbook.errors import AskbookError, EmbedderUnavailable, IndexMismatch, InputError, ReaderUnavailable
+from askbook.errors import AskbookError, DataInUse, EmbedderUnavailable, IndexMismatch, InputError, ReaderUnavailable
 from askbook.index.embedders.base import Embedder
 from askbook.index.rerankers.base import Reranker
 from askbook.index.search import Deadlines, Searcher
 from askbook.index.vectors.base import VectorIndex
+from askbook.index.vectors.served import ServedIndex
 from askbook.ingest.pipeline import SIZES, Sizes
+from askbook.ingest.served import ServedWorker
 from askbook.ingest.worker import Worker
-from askbook.lock import own_folder
+from askbook.lock import Server, announce, find_server, own_folder
 from askbook.reading.model import BUNDLED, bundled_weights, folder_weights
 from askbook.reading.reader import Reader
 from askbook.reading.reranker import ReadingReranker
@@ -92,6 +95,8 @@ class Askbook:
     reader_notices: tuple[str, ...] = ()
     """Those of `notices` that say why there is no reader."""
     rebuilt: Rebuilt | None = None
+    server: Server | None = None
+    """Another process, which owns the data folder: the index is read and jobs are done through it."""
 
     def ask(self, question: Question) -> AsyncGenerator[AnswerEvent]:
         """What a reader gets, event by event; `answer.ask.get_reply` waits for the last."""
@@ -124,6 +129,13 @@ class Askbook:
             elif isinstance(failed, BaseException):
                 raise failed
 
+    def announce(self, url: str, token: str) -> None:
+        """From now on other processes of the same owner go through this one, which serves there."""
+        if self.settings.qdrant_url is None:
+            embedder = self.embedder.name if self.embedder else ""
+            server = Server(url, token, __version__, self.jobs.collection, embedder)
+            announce(self.settings.askbook_home, server)
+
     async def adopt_rebuilt(self) -> None:
         """Where another embedder's index was filled beside the old one: from now on it is the index, and the old one goes."""
         if self.rebuilt is not None and self.embedder is not None:
@@ -147,14 +159,13 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
 async def open_engines(settings: Settings, dimension: int | None = None) -> AsyncIterator[Engines]:
     """Database and index alone, nothing to embed with. `dimension`: of the vectors to come; None: of those there are."""
     async with contextlib.AsyncExitStack() as stack:
-        if settings.qdrant_url is None:
-            stack.enter_context(own_folder(settings.askbook_home))
+        server = _own_or_find_server(settings, stack, to_itself=dimension is not None)
         store = await stack.enter_async_context(open_store(settings))
         collection = settings.qdrant_collection_name
         if dimension is None:
             dimension = await load_dimension(store.database, collection)
         _, stored_in = await store.ledger.load_embedder(collection)
-        index = await _connect(settings, stored_in, dimension)
+        index = await (_attach(server, stored_in) if server else _connect(settings, stored_in, dimension))
         stack.push_async_callback(index.close)
         yield Engines(store.database, index, collection, stored_in)
 
@@ -173,19 +184,20 @@ async def refuse_another_embedder(settings: Settings, made_by: str | None) -> No
 
 
 @contextlib.asynccontextmanager
-async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterator[Askbook]:
-    """`rebuild`: where another embedder made the index, a new one is opened beside it; `adopt_rebuilt` puts it in its place."""
+async def open_askbook(settings: Settings, rebuild: bool = False, *, to_itself: bool = False) -> AsyncIterator[Askbook]:
+    """`rebuild`: where another embedder made the index, a new one is opened beside it; `adopt_rebuilt` puts it in its place.
+
+    Where a server owns the data folder, all goes through it; `to_itself` is for whoever serves.
+    """
     async with contextlib.AsyncExitStack() as stack:
-        alone = settings.qdrant_url is None
-        if alone:
-            stack.enter_context(own_folder(settings.askbook_home))
+        server = _own_or_find_server(settings, stack, to_itself)
         store = await stack.enter_async_context(open_store(settings))
         breakers = build_breakers(settings)
         collection = settings.qdrant_collection_name
         index: VectorIndex | None = None
 
         async def take_dimension(dimension: int) -> None:
-            if index is not None and embedder is not None:
+            if index is not None and embedder is not None and server is None:
                 await index.take_dimension(dimension)
                 await store.ledger.save_embedder(collection, embedder.name, dimension, stored_in)
 
@@ -201,9 +213,13 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
         stored_in, rebuilt = await _find_index(settings, store.ledger, embedder, rebuild)
         # A model that askbook does not know tells its dimension with its first vectors; the index knows it from the last time.
         known = embedder.dimension or await load_dimension(store.database, collection) if embedder else 0
-        index = await _connect(settings, stored_in, known)
+        if server is not None:
+            _refuse_another_index(server, embedder, rebuilt)
+            index = await _attach(server, stored_in)
+        else:
+            index = await _connect(settings, stored_in, known)
         stack.push_async_callback(index.close)
-        if embedder is not None and embedder.dimension and rebuilt is None:
+        if embedder is not None and embedder.dimension and rebuilt is None and server is None:
             await store.ledger.save_embedder(collection, embedder.name, embedder.dimension, stored_in)
         agent = build_agent(settings, breakers["model"])
         if agent is not None:
@@ -235,22 +251,61 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
                 CHUNKER_VERSION,
                 raw=settings.askbook_confidence == "raw",
             ),
-            # Whoever owns both engines alone knows that a job marked as running has lost its process.
-            worker=Worker(
-                jobs,
-                Shards(store.database),
-                store.ledger,
-                index,
-                embedder,
-                timedelta(0) if alone and settings.database_url is None else SILENCE,
-                shared=are_shared(settings),
-                sizes=Sizes(commit=64) if are_shared(settings) else SIZES,
-            ),
+            worker=_build_worker(settings, store, jobs, index, embedder),
             breakers=breakers,
             notices=(*notices, *reader_notices),
             reader_notices=reader_notices,
             rebuilt=rebuilt,
+            server=server,
         )
+
+
+def _own_or_find_server(settings: Settings, stack: contextlib.AsyncExitStack, to_itself: bool) -> Server | None:
+    """None where the data folder is ours, and where the vectors are not in it."""
+    if settings.qdrant_url is not None:
+        return None
+    try:
+        stack.enter_context(own_folder(settings.askbook_home))
+    except DataInUse:
+        server = find_server(settings.askbook_home)
+        if server is None or to_itself:
+            raise
+        if server.version != __version__:
+            raise DataInUse(
+                f"the server at {server.url}, which has the data, is askbook {server.version}, and this is {__version__}",
+                "End it, and start it with this version.",
+            ) from None
+        return server
+    return None
+
+
+def _refuse_another_index(server: Server, embedder: Embedder | None, rebuilt: Rebuilt | None) -> None:
+    again = "End it, run this again, and start it with the same settings."
+    if rebuilt is not None:
+        raise DataInUse(f"the server at {server.url} uses the index that is to be made anew", again)
+    if embedder is not None and embedder.name != server.embedder:
+        raise IndexMismatch(
+            f"the server at {server.url}, which has the data, embeds with {server.embedder or 'nothing'}, "
+            f"and the settings here name {embedder.name}",
+            again,
+        )
+
+
+def _build_worker(
+    settings: Settings, store: Store, jobs: Jobs, index: VectorIndex, embedder: Embedder | None
+) -> Worker:
+    parts = (jobs, Shards(store.database), store.ledger, index, embedder)
+    if isinstance(index, ServedIndex):
+        return ServedWorker(*parts, server=index)
+    shared = are_shared(settings)
+    # Whoever owns both engines alone knows that a job marked as running has lost its process.
+    alone = settings.qdrant_url is None and settings.database_url is None
+    return Worker(
+        *parts,
+        timedelta(0) if alone else SILENCE,
+        shared=shared,
+        sizes=Sizes(commit=64) if shared else SIZES,
+    )
 
 
 def build_breakers(settings: Settings) -> Mapping[Service, Breaker]:
@@ -375,6 +430,22 @@ async def _find_index(
     await embedder.embed_query("Does this work?")
     name = f"{settings.qdrant_collection_name}.{hashlib.sha256(embedder.name.encode()).hexdigest()[:8]}"
     return name, Rebuilt(name, stored_in)
+
+
+async def _attach(server: Server, stored_in: str) -> ServedIndex:
+    if server.collection != stored_in:
+        raise IndexMismatch(
+            f"the server at {server.url}, which has the data, serves {server.collection}, and the settings here name "
+            f"{stored_in}",
+            "Set QDRANT_COLLECTION_NAME alike, or end the server.",
+        )
+    index = ServedIndex(server.url, server.token)
+    try:
+        await index.ping()
+    except BaseException:
+        await index.close()
+        raise
+    return index
 
 
 async def _connect(settings: Settings, stored_in: str, dimension: int) -> VectorIndex:

@@ -223,7 +223,7 @@ async def test_a_hundred_a_minute_whatever_the_headers_say(world: World, figure:
     figure(f"L5: of 150 at once {statuses.count(200)} got in, {statuses.count(429)} were told to wait")
     assert (statuses.count(200), statuses.count(429)) == (100, 50)
     refused = await world.call("GET", "/v1/models", key)
-    assert refused.json()["error"] == "rate_limited"
+    assert refused.json()["error"]["code"] == "rate_limited"
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
     assert (refused.headers["X-RateLimit-Limit"], refused.headers["X-RateLimit-Remaining"]) == ("100", "0")
     assert (await world.call("GET", "/v1/models", other)).headers["X-RateLimit-Remaining"] == "99"

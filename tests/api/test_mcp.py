@@ -31,6 +31,7 @@ from askbook.errors import DataInUse
 from askbook.lock import own_folder
 from askbook.wiring import open_askbook
 from builders import copy_home
+from cli import serving
 
 ASKBOOK = [sys.executable, "-c", "from askbook.cli.main import run; run()"]
 NAMES = ["ask_book", "search_book", "read_lesson", "list_books"]
@@ -278,7 +279,24 @@ async def test_data_in_use_says_what_to_do(home: Path) -> None:
         async with spawn(home) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == NAMES
             said = await fail(client, "list_books")
-    assert "is in use by" in said and "askbook mcp --url http://127.0.0.1:8000" in said
+    assert "is in use by" in said and "try again then" in said
+
+
+async def test_beside_a_server_it_goes_through_it_and_names_its_address(home: Path) -> None:
+    """Also where keys are in force: whoever may read the data folder owns it."""
+    async with open_askbook(build_settings(home)) as askbook:
+        await make_key(askbook, "", "admin")
+    with serving.serve(home) as server:
+        async with spawn(home) as client:
+            await use_every_tool(client)
+            answer = await call(client, "ask_book", question=QUESTION)
+            assert answer["citations"][0]["url"].startswith(f"{server.url}/read/{BOOK}/")
+            refused = await call(client, "ask_book", question=UNKNOWN)
+            assert all(one["url"].startswith(f"{server.url}/read/{BOOK}/") for one in refused["nearest"])
+            server.process.kill()
+            server.process.wait()
+            alone = await call(client, "ask_book", question=QUESTION)
+            assert alone["answered"] and alone["citations"][0]["url"] is None, "no server shows the book any more"
 
 
 async def test_it_asks_a_server_that_runs(service: Service) -> None:

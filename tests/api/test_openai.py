@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
+from answer.robots import ingest_books, write_lessons
 from answer.scripted_model import Turn, scripted_model, search
 from api.service import BOOK, QUESTION, RIGHT, UNKNOWN, Service, build_settings, serve, with_model
+from askbook.domain import Scope
+from askbook.wiring import open_store
 from builders import copy_home
 
 
@@ -35,13 +40,15 @@ def _asked(*texts: str) -> list[ChatCompletionMessageParam]:
 
 
 def test_models_are_books(client: openai.OpenAI) -> None:
-    assert [model.id for model in client.models.list()] == [BOOK]
-    assert client.models.retrieve(BOOK).owned_by == "askbook"
-    with pytest.raises(openai.NotFoundError):
+    assert [model.id for model in client.models.list()] == ["askbook", f"askbook/{BOOK}"]
+    for name in (BOOK, "askbook", f"askbook/{BOOK}"):
+        told = client.models.retrieve(name)
+        assert (told.id, told.owned_by) == (name, "askbook") and told.created > 0
+    with pytest.raises(openai.NotFoundError, match="there is no book physics"):
         client.models.retrieve("physics")
 
 
-@pytest.mark.parametrize("model", [BOOK, "askbook"])
+@pytest.mark.parametrize("model", [BOOK, "askbook", f"askbook/{BOOK}"])
 def test_an_answer_with_sources(client: openai.OpenAI, model: str) -> None:
     completion = client.chat.completions.create(model=model, messages=_asked(QUESTION))
 
@@ -92,7 +99,7 @@ def test_parts_of_text_are_one_text(client: openai.OpenAI) -> None:
     ]
     with pytest.raises(openai.BadRequestError) as refused:
         client.chat.completions.create(model=BOOK, messages=picture)
-    assert "not text" in refused.value.response.json()["message"]
+    assert "not text" in str(refused.value)
 
 
 WRONG: dict[str, tuple[str, list[ChatCompletionMessageParam], int, str]] = {
@@ -115,8 +122,181 @@ def test_what_is_wrong_is_said(
 ) -> None:
     with pytest.raises(openai.APIStatusError) as refused:
         client.chat.completions.create(model=model, messages=messages, stream=stream)
-    assert refused.value.status_code == status
-    assert refused.value.response.json()["message"].startswith(message)
+    assert_ours(refused.value, status, message)
+
+
+def assert_ours(refused: openai.APIStatusError, status: int, message: str) -> None:
+    """In OpenAI's shape, and with our words where its client looks for them."""
+    assert refused.status_code == status and message in str(refused)
+    told = refused.response.json()
+    assert told.keys() == {"error"} and told["error"].keys() == {"message", "type", "param", "code"}
+    assert told["error"]["message"].startswith(message)
+    kinds = {401: "authentication_error", 429: "rate_limit_error"}
+    assert refused.type == kinds.get(status, "invalid_request_error" if status < 500 else "server_error")
+    assert refused.code
+
+
+def test_every_error_below_v1_is_in_its_shape(home: Path, robots_folder: Path) -> None:
+    async def make_key() -> str:
+        async with open_store(build_settings(home)) as store:
+            return (await store.keys.create("ann"))[1]
+
+    key = asyncio.run(make_key())
+    with serve(build_settings(home, askbook_rate_limit=3, askbook_body_bytes=2000)) as service:
+        with openai.OpenAI(base_url=f"{service.url}/v1", api_key="askbook_wrong", max_retries=0) as stranger:
+            with pytest.raises(openai.AuthenticationError) as refused:
+                stranger.models.list()
+            assert_ours(refused.value, 401, "the key is not valid. It is wrong, or it was revoked.")
+        with openai.OpenAI(base_url=f"{service.url}/v1", api_key=key, max_retries=0) as client:
+            with pytest.raises(openai.NotFoundError) as refused:
+                client.embeddings.create(model=BOOK, input="x")
+            assert_ours(refused.value, 404, "there is no /v1/embeddings")
+            with pytest.raises(openai.APIStatusError) as refused:
+                client.chat.completions.create(model=BOOK, messages=_asked("x" * 3000))
+            assert_ours(refused.value, 413, "a body has at most 2000 bytes")
+            with pytest.raises(openai.BadRequestError) as refused:
+                client.responses.create(model=BOOK, input=QUESTION, extra_body={"stream": "perhaps"})
+            assert_ours(refused.value, 400, "stream must be")
+            assert refused.value.param == "stream"
+            with pytest.raises(openai.RateLimitError) as refused:
+                for _ in range(4):
+                    client.models.list()
+            assert_ours(refused.value, 429, "more than 3 requests in a minute")
+        with service.open_client() as other:
+            assert other.get("/info").json()["error"] == "authentication_error", "elsewhere as ever"
+
+
+def test_a_default_book_where_there_are_several(home: Path, tmp_path: Path) -> None:
+    tea = write_lessons(tmp_path / "tea", {"tea": "Green tea is steeped at 75 degrees for two minutes."})
+    ingest_books(home, {"tea": tea, "aardvarks": write_lessons(tmp_path / "a", {"ant": "It eats ants."})})
+
+    async def make_keys() -> list[str]:
+        async with open_store(build_settings(home)) as store:
+            scopes = (Scope(books=("tea", BOOK)), Scope())
+            return [(await store.keys.create("ann", scope=scope))[1] for scope in scopes]
+
+    named, everything = asyncio.run(make_keys())
+    steeped = "At how many degrees is green tea steeped?"
+    with serve(build_settings(home)) as service:
+        with openai.OpenAI(base_url=f"{service.url}/v1", api_key=named, max_retries=0) as client:
+            # The first that the key names.
+            assert "75 degrees" in client.responses.create(model="askbook", input=steeped).output_text
+            assert RIGHT in client.responses.create(model=f"askbook/{BOOK}", input=QUESTION).output_text
+            assert [one.id for one in client.models.list()] == ["askbook", "askbook/robots", "askbook/tea"]
+        with openai.OpenAI(base_url=f"{service.url}/v1", api_key=everything, max_retries=0) as client:
+            # Else the first of all.
+            assert "ants" in client.responses.create(model="askbook", input="What does the ant eat?").output_text
+            assert "75 degrees" in client.responses.create(model="askbook/tea", input=steeped).output_text
+
+
+# --- /v1/responses --------------------------------------------------------------------------------
+
+
+def test_a_response_with_sources(client: openai.OpenAI) -> None:
+    response = client.responses.create(
+        model="askbook", input=QUESTION, instructions="You are a pirate.", temperature=0.3, store=False, tools=[]
+    )
+    assert response.status == "completed" and response.error is None and RIGHT in response.output_text
+    [message] = response.output
+    assert message.type == "message" and message.role == "assistant" and message.status == "completed"
+    [content] = message.content
+    assert content.type == "output_text" and content.annotations
+    cited = content.annotations[0]
+    assert cited.type == "url_citation" and content.text[cited.start_index : cited.end_index] == "[1]"
+    assert response.usage is not None and response.usage.total_tokens == 0
+    told = response.model_extra
+    assert told is not None
+    assert told["sources"][0]["url"] == cited.url and told["session_id"] and told["confidence_level"]
+
+
+def test_a_response_streamed(client: openai.OpenAI) -> None:
+    whole = client.responses.create(model=BOOK, input=QUESTION).output_text
+    events = list(client.responses.create(model=BOOK, input=QUESTION, stream=True))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    kinds = [event.type for event in events]
+    assert kinds[:4] == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+    ]
+    assert kinds[-4:] == [
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    assert "response.output_text.annotation.added" in kinds
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == whole
+    last = events[-1]
+    assert last.type == "response.completed" and last.response.output_text == whole
+    assert last.response.model_extra is not None and last.response.model_extra["sources"]
+
+
+def test_a_response_by_the_clients_own_stream(client: openai.OpenAI) -> None:
+    with client.responses.stream(model=BOOK, input=QUESTION) as stream:
+        snapshots = [event.snapshot for event in stream if event.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+    assert RIGHT in final.output_text and snapshots[-1] == final.output_text
+
+
+def test_a_response_may_refuse(client: openai.OpenAI) -> None:
+    response = client.responses.create(model=BOOK, input=UNKNOWN)
+    assert response.output_text == "I don't have information about that in the book content"
+    assert response.model_extra is not None and response.model_extra["refusal"]["reason"] == "not_in_book"
+    with client.responses.stream(model=BOOK, input=UNKNOWN) as stream:
+        assert stream.get_final_response().output_text == response.output_text
+
+
+def test_responses_go_on_from_one_before(client: openai.OpenAI) -> None:
+    first = client.responses.create(model=BOOK, input="What does the lidar do?")
+    again = client.responses.create(model=BOOK, input="What is its range?", previous_response_id=first.id)
+    assert "12 meters" in again.output_text and again.previous_response_id == first.id and again.id != first.id
+    assert again.model_extra and first.model_extra
+    assert again.model_extra["session_id"] == first.model_extra["session_id"]
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.responses.create(model=BOOK, input="And then?", previous_response_id="resp_of_somebody_else")
+    assert_ours(refused.value, 400, "there is no response resp_of_somebody_else")
+
+
+def test_a_conversation_as_items(client: openai.OpenAI) -> None:
+    """What a client sends back of our own output, and of tools that are none of ours."""
+    first = client.responses.create(model=BOOK, input="What does the lidar do?")
+    items: list[Any] = [
+        {"role": "developer", "content": "You are a pirate."},
+        {"role": "user", "content": [{"type": "input_text", "text": "What does the lidar do?"}]},
+        *(item.model_dump() for item in first.output),
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "nothing"},
+        {"role": "user", "content": "What is its range?"},
+    ]
+    assert "12 meters" in client.responses.create(model=BOOK, input=items).output_text
+    for wrong, message in (
+        (
+            [{"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]}],
+            "a message has a part that is",
+        ),
+        ([{"role": "assistant", "content": "Hello."}], "the last message must be the user's"),
+        ("", "The question is empty"),
+    ):
+        with pytest.raises(openai.BadRequestError) as refused:
+            client.responses.create(model=BOOK, input=wrong)  # type: ignore[arg-type]
+        assert_ours(refused.value, 400, message)
+
+
+def test_a_failure_in_a_streamed_response_is_raised_by_the_client(home: Path) -> None:
+    slow = Turn(f"{RIGHT} [1]. " + "It goes on. " * 100, pace=0.05)
+    with (
+        scripted_model(lambda _, request: slow if request.tool_outputs else search("gripper")) as model,
+        serve(build_settings(home, **with_model(model.url), askbook_answer_seconds=1.5)) as service,
+        openai.OpenAI(base_url=f"{service.url}/v1", api_key="none", max_retries=0) as client,
+    ):
+        stream = client.responses.create(model=BOOK, input=QUESTION, stream=True)
+        with pytest.raises(openai.APIError, match="no answer within"):
+            list(stream)
+
+
+# --- a conversation -------------------------------------------------------------------------------
 
 
 def test_the_conversation_that_is_told_counts(home: Path) -> None:

@@ -67,6 +67,7 @@ def all_doors() -> list[Call]:
         ("POST", "/ask", {"query": new}),
         ("POST", "/chat/run", {"message": new}),
         ("POST", "/chat/stream", {"message": new}),
+        ("POST", "/v1/responses", {"model": "askbook", "input": new}),
         ("POST", "/v1/chat/completions", {"model": "askbook", "messages": [{"role": "user", "content": new}]}),
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
@@ -78,6 +79,8 @@ class Mischief:
         talk = {"session_id": session} if session and self.chance.random() < 0.5 else {}
         ids = {"book_id": BOOK} if self.chance.random() < 0.5 else {}
         completion = {"model": book or "askbook", "messages": [{"role": "user", "content": asked}], **talk}
+        before = {"previous_response_id": f"resp_{uuid.UUID(session).hex}{0:016}"} if session and talk else {}
+        response = {"model": book or "askbook", "input": asked, **before}
         thread = {"thread_id": session} if talk else {}
         tools: list[tuple[str, dict[str, Any]]] = [
             ("ask_book", {"question": asked, **named, **thread}),
@@ -101,6 +104,11 @@ class Mischief:
             ("POST", "/chat/run", {"json": {"message": asked, **talk}}, bool(talk)),
             ("POST", "/chat/stream", {"json": {"message": asked, **talk}}, bool(talk)),
             ("POST", "/v1/chat/completions", {"json": completion}, bool(talk) and book in (BOOK, None)),
+            ("POST", "/v1/responses", {"json": response}, bool(talk) and book in (BOOK, None)),
+            *(
+                ("POST", f"/owner/{work}", {"json": {}}, False)
+                for work in ("find", "vectors", "points", "ping", "jobs")
+            ),
             ("POST", "/search", {"json": {"text": asked, **named, "parent_doc_id": pick(victim.lesson_ids)}}, False),
             ("POST", "/search", {"json": {"text": f"the code of {victim.name or 'home'}", **named}}, False),
             ("GET", f"/context/{pick(victim.chunk_ids)}", {"params": ids}, True),

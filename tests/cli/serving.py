@@ -41,7 +41,7 @@ def serve(home: Path, *arguments: str, **environment: str) -> Iterator[Server]:
     assert process.stderr is not None
     found = re.search(r"serves on (http://\S+)", process.stderr.readline())
     assert found, process.stderr.read()
-    server = Server(process, found[1].replace("0.0.0.0", "127.0.0.1"))
+    server = Server(process, found[1].replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]"))
     reader = threading.Thread(target=lambda: server.log.extend(process.stderr or ()), daemon=True)
     reader.start()
     try:

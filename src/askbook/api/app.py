@@ -23,7 +23,7 @@ from askbook.api.limits import LimitHeaders, RateLimiter, build_limiter
 from askbook.api.metrics import Metrics
 from askbook.api.middleware import RequestScope
 from askbook.api.origins import KnownOrigins
-from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, openai, pages, search
+from askbook.api.routes import admin, answers, gaps, health, ingestion, mcp, openai, owner, pages, responses, search
 from askbook.api.runner import Runner
 from askbook.api.running import Patience, Running
 from askbook.api.schemas import ContentEvent, RetrievalResult, ToolCallEvent
@@ -44,7 +44,8 @@ WEBHOOK_BYTES = 5 * 2**20
 """A push of thousands of commits; read before its signature can be checked, so not more."""
 DESCRIPTION = (
     "Ask a book a question; get an answer with its sources, or an honest “the book does not say”.\n\n"
-    "Every error has the same body: `error`, `message`, `detail`, `status_code`, `request_id`, `timestamp`."
+    "Every error has the same body: `error`, `message`, `detail`, `status_code`, `request_id`, `timestamp`; below `/v1` it "
+    "is OpenAI's: `error` with `message`, `type`, `param` and `code`."
 )
 EXPOSED = [
     "X-Request-ID",
@@ -56,13 +57,15 @@ EXPOSED = [
 ]
 
 
-def create_app(settings: Settings, patience: Patience | None = None, *, alone: bool = False) -> FastAPI:
-    """`alone`: nothing else lives in this process."""
+def create_app(
+    settings: Settings, patience: Patience | None = None, *, alone: bool = False, address: str | None = None
+) -> FastAPI:
+    """`alone`: nothing else lives in this process. `address`: where it listens, for other processes on this machine."""
     metrics = Metrics()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_askbook(settings) as askbook:
+        async with open_askbook(settings, to_itself=True) as askbook:
             running = _build_running(settings, patience or Patience(), askbook, metrics, app.state.limiter)
             app.state.askbook, app.state.running = askbook, running
             for notice in askbook.notices:
@@ -72,6 +75,8 @@ def create_app(settings: Settings, patience: Patience | None = None, *, alone: b
                 _settle()
             with told_by_signals(running.closing):
                 async with _background(running):
+                    if address is not None:
+                        askbook.announce(address, running.token)
                     yield
 
     app = FastAPI(
@@ -84,7 +89,7 @@ def create_app(settings: Settings, patience: Patience | None = None, *, alone: b
         telemetry=build_telemetry(settings),
     )
     app.state.limiter = build_limiter(settings)
-    for routes in (answers, search, ingestion, gaps, admin, openai, health, pages):
+    for routes in (answers, search, ingestion, gaps, admin, openai, responses, health, owner, pages):
         app.include_router(routes.router)
     if mcp.INSTALLED:
         app.include_router(mcp.router)
@@ -107,7 +112,7 @@ def _wrap(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
         KnownOrigins,
         allow_origins=settings.askbook_cors_origins,
         allow_methods=["GET", "POST", "PATCH", "DELETE"],
-        allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Reader", "X-Request-ID"],
+        allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Reader", "X-Request-ID", "X-Session-ID"],
         expose_headers=EXPOSED,
     )
     app.add_middleware(LimitHeaders)

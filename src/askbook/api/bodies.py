@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from askbook.api.failing import to_response
 from askbook.api.problems import to_problem
 from askbook.errors import AskbookError, HeadersTooLarge, TooLarge, TooSlow
 
@@ -126,9 +126,6 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def _refuse(error: AskbookError, scope: Scope, receive: Receive, send: Send) -> None:
-    request_id = scope.get("state", {}).get("request_id")
-    problem = to_problem(error).model_copy(update={"request_id": request_id})
     # What is left of the request would be taken for the next one.
-    headers = {"Connection": "close"}
-    response = JSONResponse(problem.model_dump(mode="json"), problem.status_code, headers)
+    response = to_response(to_problem(error), scope, {"Connection": "close"})
     await response(scope, receive, send)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -12,9 +12,13 @@ from askbook.api.schemas import ChatResponse, ChatSource, CheckedStatement, Refu
 from askbook.errors import InputError
 
 ANY_BOOK = "askbook"
-"""The model's name for the only book there is."""
+"""The model's name for the only book there is, or for the first; `askbook/ID` names one."""
+MODEL = (
+    f"`{ANY_BOOK}/` and a book's id; `{ANY_BOOK}` alone is the first book that the key names, else the first there is."
+)
 MESSAGES_MAX = 500
 TEXT_MAX = 100_000
+TEXT_PARTS = ("text", "input_text", "output_text")
 
 
 class _Sent(BaseModel):
@@ -36,17 +40,20 @@ class MessagePart(_Sent):
     text: str | None = Field(default=None, max_length=TEXT_MAX)
 
 
-class SentMessage(_Sent):
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+class _Said(_Sent):
     content: str | list[MessagePart] | None = Field(default=None, max_length=TEXT_MAX)
 
     @property
     def text(self) -> str:
         if isinstance(self.content, list):
-            if any(part.type != "text" for part in self.content):
+            if any(part.type not in TEXT_PARTS for part in self.content):
                 raise InputError("a message has a part that is not text", "askbook reads text alone.")
             return "\n".join(part.text or "" for part in self.content)
         return self.content or ""
+
+
+class SentMessage(_Said):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
 class StreamOptions(_Sent):
@@ -60,7 +67,7 @@ class CompletionRequest(_Sent):
         }
     )
 
-    model: str = Field(max_length=200, description=f"A book's id, or `{ANY_BOOK}` for the only one.")
+    model: str = Field(max_length=200, description=MODEL)
     messages: list[SentMessage] = Field(
         min_length=1,
         max_length=MESSAGES_MAX,
@@ -71,6 +78,26 @@ class CompletionRequest(_Sent):
     session_id: SessionId | None = Field(
         default=None, description="Go on with a conversation that askbook keeps, in place of the earlier messages."
     )
+
+
+class InputItem(_Said):
+    """A message; what else there is (calls of tools, reasoning) has no role, and is passed over."""
+
+    role: Literal["system", "developer", "user", "assistant"] | None = None
+
+
+class ResponseRequest(_Sent):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"model": ANY_BOOK, "input": "What is a URDF file?"}]})
+
+    model: str = Field(max_length=200, description=MODEL)
+    input: Annotated[str, Field(max_length=TEXT_MAX)] | Annotated[list[InputItem], Field(max_length=MESSAGES_MAX)] = (
+        Field(description="The question; or messages, of which the last asks, and those before are its conversation.")
+    )
+    stream: bool = False
+    previous_response_id: str | None = Field(
+        default=None, max_length=100, description="Go on from this response, in place of the earlier messages."
+    )
+    session_id: SessionId | None = Field(default=None, description="The same, by askbook's own name for it.")
 
 
 class UrlCitation(BaseModel):
@@ -160,19 +187,6 @@ class ChatCompletionChunk(_Ours):
     usage: Usage | None = None
 
 
-class ErrorOfStream(BaseModel):
-    message: str
-    type: str
-    code: int
-    param: None = None
-
-
-class StreamError(BaseModel):
-    """As OpenAI's clients look for it in a stream."""
-
-    error: ErrorOfStream
-
-
 class ModelInfo(BaseModel):
     id: str
     object: Literal["model"] = "model"
@@ -183,3 +197,64 @@ class ModelInfo(BaseModel):
 class ModelList(BaseModel):
     object: Literal["list"] = "list"
     data: list[ModelInfo]
+
+
+# --- /v1/responses
+
+
+class ResponseAnnotation(UrlCitation):
+    type: Literal["url_citation"] = "url_citation"
+
+
+class OutputText(BaseModel):
+    type: Literal["output_text"] = "output_text"
+    text: str = ""
+    annotations: list[ResponseAnnotation] = []
+    logprobs: list[Any] = []
+
+
+class OutputMessage(BaseModel):
+    id: str
+    type: Literal["message"] = "message"
+    role: Literal["assistant"] = "assistant"
+    status: Literal["in_progress", "completed"]
+    content: list[OutputText]
+
+
+class CachedTokens(BaseModel):
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class ReasoningTokens(BaseModel):
+    reasoning_tokens: int = 0
+
+
+class ResponseUsage(BaseModel):
+    """As in `Usage`, all under the input."""
+
+    input_tokens: int
+    input_tokens_details: CachedTokens = CachedTokens()
+    output_tokens: int = 0
+    output_tokens_details: ReasoningTokens = ReasoningTokens()
+    total_tokens: int
+
+
+class ResponseBody(_Ours):
+    id: str
+    object: Literal["response"] = "response"
+    created_at: int
+    status: Literal["in_progress", "completed"] = "in_progress"
+    model: str
+    output: list[OutputMessage] = []
+    previous_response_id: str | None = None
+    usage: ResponseUsage | None = None
+    error: None = None
+    incomplete_details: None = None
+    instructions: None = None
+    metadata: dict[str, str] = {}
+    parallel_tool_calls: bool = False
+    tool_choice: Literal["none"] = "none"
+    tools: list[Any] = []
+    temperature: None = None
+    top_p: None = None

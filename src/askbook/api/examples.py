@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from askbook.api.schemas import ErrorResponse
+from askbook.api.schemas import ErrorResponse, OpenAIError
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -39,9 +39,10 @@ _ERRORS: dict[int, tuple[str, str, str, str]] = {
 }
 
 
-def errors(*statuses: int) -> Responses:
+def errors(*statuses: int, openai: bool = False) -> Responses:
     """Those that a route may answer with, besides those that every route may."""
-    return {status: _describe(status) for status in sorted({400, 401, 429, 500, 503, *statuses})}
+    describe = _describe_openai if openai else _describe
+    return {status: describe(status) for status in sorted({400, 401, 429, 500, 503, *statuses})}
 
 
 def _describe(status: int) -> dict[str, Any]:
@@ -55,6 +56,13 @@ def _describe(status: int) -> dict[str, Any]:
         "timestamp": "2026-11-16T09:30:00Z",
     }
     return {"model": ErrorResponse, "description": meaning, "content": {"application/json": {"example": example}}}
+
+
+def _describe_openai(status: int) -> dict[str, Any]:
+    meaning, error, message, detail = _ERRORS[status]
+    problem = ErrorResponse(error=error, message=message, detail=detail, status_code=status)
+    example = OpenAIError.from_problem(problem).model_dump()
+    return {"model": OpenAIError, "description": meaning, "content": {"application/json": {"example": example}}}
 
 
 STREAM_EXAMPLE = """event: tool_call
@@ -102,6 +110,14 @@ COMPLETION_EVENTS: dict[str, Any] = {
         "data: [DONE]\n\n",
     }
 }
+RESPONSE_EVENTS: dict[str, Any] = {
+    "text/event-stream": {
+        **COMPLETION_EVENTS["text/event-stream"],
+        "example": "event: response.output_text.delta\n"
+        'data: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_…","output_index":0,'
+        '"content_index":0,"delta":"A URDF"}\n\n',
+    }
+}
 STREAM: dict[str, Any] = {
     "description": "Server-sent events: `tool_call` (ToolCallEvent), `retrieval` (RetrievalResult), `content` "
     "(ContentEvent), then `done` (ChatResponse) or `error` (ErrorResponse). The first two are left out where nothing is "
@@ -114,4 +130,8 @@ MAYBE_STREAM: dict[str, Any] = {"description": "The answer; with `stream`, the e
 MAYBE_COMPLETION_STREAM: dict[str, Any] = {
     "description": "The answer; with `stream`, OpenAI's chunks.",
     "content": COMPLETION_EVENTS,
+}
+MAYBE_RESPONSE_STREAM: dict[str, Any] = {
+    "description": "The answer; with `stream`, OpenAI's events, from `response.created` to `response.completed` or `error`.",
+    "content": RESPONSE_EVENTS,
 }

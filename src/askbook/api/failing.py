@@ -9,9 +9,10 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from askbook.api.problems import to_outside
-from askbook.api.schemas import ErrorResponse
+from askbook.api.schemas import ErrorResponse, OpenAIError
 from askbook.api.wording import describe, printable
 from askbook.errors import AskbookError
 
@@ -33,20 +34,24 @@ def install_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ClientLeft, _on_left)
 
 
-def to_response(problem: ErrorResponse, request_id: str | None, headers: dict[str, str] | None = None) -> Response:
-    body = problem.model_copy(update={"request_id": request_id})
+def to_response(
+    problem: ErrorResponse, scope: Scope, headers: dict[str, str] | None = None, param: str | None = None
+) -> Response:
+    """As whoever called reads it: below /v1 that is a client of OpenAI. `param`: the field that is wrong."""
+    ours = problem.model_copy(update={"request_id": scope.get("state", {}).get("request_id")})
+    body = OpenAIError.from_problem(problem, param) if scope["path"].startswith("/v1/") else ours
     headers = {**LATER.get(problem.status_code, {}), **(headers or {})}
     return JSONResponse(body.model_dump(mode="json"), problem.status_code, headers)
 
 
-def to_unknown(request_id: str | None) -> Response:
+def to_unknown(scope: Scope) -> Response:
     problem = ErrorResponse(
         error="unknown_error",
         message="something went wrong in askbook",
         detail="The log of the server says more; it is found there by the request_id.",
         status_code=500,
     )
-    return to_response(problem, request_id)
+    return to_response(problem, scope)
 
 
 def get_request_id(request: Request) -> str | None:
@@ -57,13 +62,14 @@ async def _on_our_own(request: Request, error: Any) -> Response:
     problem = to_outside(error)
     if problem.status_code >= 500:
         logger.error("%s: %s", type(error).__name__, error.message)
-    return to_response(problem, get_request_id(request))
+    return to_response(problem, request.scope)
 
 
 async def _on_invalid(request: Request, error: Any) -> Response:
     message, detail = describe(error.errors())
     problem = ErrorResponse(error="validation_error", message=message, detail=detail, status_code=400)
-    return to_response(problem, get_request_id(request))
+    place = error.errors()[0]["loc"][1:]
+    return to_response(problem, request.scope, param=".".join(map(str, place)) or None)
 
 
 async def _on_http(request: Request, error: Any) -> Response:
@@ -79,7 +85,7 @@ async def _on_http(request: Request, error: Any) -> Response:
         case _:
             name = "validation_error" if status < 500 else "unknown_error"
             problem = ErrorResponse(error=name, message=printable(str(error.detail)), status_code=status)
-    return to_response(problem, get_request_id(request), dict(error.headers or {}))
+    return to_response(problem, request.scope, dict(error.headers or {}))
 
 
 _DOCS = "GET /docs lists what there is."

@@ -13,7 +13,7 @@ from askbook.api.problems import to_outside
 from askbook.api.running import NEEDED, Running
 
 ALWAYS_OPEN = ("/health", "/ready", "/docs", "/openapi.json")
-SEARCHING = ("/search", "/ask", "/chat/run", "/chat/stream", "/v1/chat/completions")
+SEARCHING = ("/search", "/ask", "/chat/run", "/chat/stream", "/v1/chat/completions", "/v1/responses")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class OutageGuard:
                 return await answer
             given_up = True
             # Told first: a driver takes a while to let go of what hangs.
-            response = to_response(to_outside(down.result()), scope["state"].get("request_id"))
+            response = to_response(to_outside(down.result()), scope)
             await response(scope, receive, send)
         finally:
             down.cancel()

@@ -83,14 +83,15 @@ def build_server(visits: Visits, say: Callable[[AskbookError], ErrorResponse]) -
         try:
             async with visits(ctx.request) as visit:
                 told = await call_tool(visit, params.name, params.arguments or {})
+                # Within the visit: addresses are those of whoever shows the book.
+                content = TextContent(type="text", text=told.to_text())
+                return CallToolResult(content=[content], structured_content=told.model_dump(mode="json"))
         except AskbookError as error:
             return _to_error(say(error))
         except Exception as error:
             if not isinstance(error, ClientLeft):
                 logger.exception("a tool failed unexpectedly")
             return _to_error(to_failure(error))
-        content = TextContent(type="text", text=told.to_text())
-        return CallToolResult(content=[content], structured_content=told.model_dump(mode="json"))
 
     return _build(call)
 

@@ -69,7 +69,7 @@ class RequestScope:
                 if status:
                     # Too late for another answer: a connection that breaks off is the only sign left.
                     raise
-                await to_unknown(request_id)(scope, receive, send_on)
+                await to_unknown(scope)(scope, receive, send_on)
             finally:
                 self._note(scope, status, time.perf_counter() - started)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
+from fastapi import Header
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -27,6 +28,8 @@ from askbook.store import database
 from askbook.store.threads import METADATA_BYTES, READER_NAMES, TITLE_MAX
 
 NUMBER_MAX = 1_000_000
+EXACT = 2**53
+"""Below it a float tells every whole number from the next."""
 PREFIX_MAX = 500
 DEPTH_MAX = 5
 UUID4 = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
@@ -36,8 +39,10 @@ NOT_BLANK = r"\S"
 
 
 def to_storable(value: Any) -> Any:
-    """JSON as it came, with a mark where a character is none."""
+    """JSON as it came, with a mark where a character is none. It has one kind of number: 1.0 is 1."""
     match value:
+        case float() if value.is_integer() and abs(value) < EXACT:
+            return int(value)
         case str():
             return database.to_storable(value)
         case list():
@@ -61,6 +66,12 @@ QuestionText = Annotated[
 ]
 BookId = Annotated[str, Field(pattern=BOOK_ID, description="The book; may be left out where there is only one.")]
 SessionId = Annotated[str, Field(pattern=UUID4, description="A UUID4. Left out, a new conversation begins.")]
+SessionHeader = Annotated[
+    str | None,
+    Header(
+        alias="X-Session-ID", pattern=UUID4, description="The session, where the body names none; streams tell it so."
+    ),
+]
 LessonId = Annotated[str, Field(pattern=UUID)]
 Level = Literal["A1", "A2", "B1", "B2", "C1", "C2"]
 Layer = Literal["L1", "L2", "L3", "L4"]

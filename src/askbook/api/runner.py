@@ -45,8 +45,12 @@ class Runner:
     async def submit(self, book: BookRecord, mode: IngestMode) -> Job:
         """A new job, or the one that is queued or running for the same."""
         job = await self.askbook.jobs.submit(book.book_id, book.folder, mode)
-        self._wake.set()
+        self.wake()
         return job
+
+    def wake(self) -> None:
+        """There may be a job."""
+        self._wake.set()
 
     async def _run(self) -> None:
         while True:

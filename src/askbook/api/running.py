@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -44,6 +45,8 @@ class Running:
     closing: Closing
     runner: Runner
     deliveries: Deliveries
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    """Who sends it may read the data folder, and owns what is here."""
     leaving: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
     """Answers that nobody waits for any more, on their way out."""
 

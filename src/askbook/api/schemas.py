@@ -645,3 +645,23 @@ class ErrorResponse(BaseModel):
     status_code: int = Field(ge=400, le=599)
     request_id: str | None = None
     timestamp: datetime = Field(default_factory=lambda: datetime.now(UTC))
+
+
+class OpenAIErrorBody(BaseModel):
+    message: str
+    type: str
+    param: str | None = None
+    code: str = Field(description="The `error` of all other routes.")
+
+
+class OpenAIError(BaseModel):
+    """As OpenAI's clients look for it, also in a stream."""
+
+    error: OpenAIErrorBody
+
+    @classmethod
+    def from_problem(cls, problem: ErrorResponse, param: str | None = None) -> Self:
+        kinds = {"authentication_error": "authentication_error", "rate_limited": "rate_limit_error"}
+        kind = kinds.get(problem.error, "invalid_request_error" if problem.status_code < 500 else "server_error")
+        message = ". ".join(one.rstrip(".") for one in (problem.message, problem.detail) if one)
+        return cls(error=OpenAIErrorBody(message=f"{message}.", type=kind, param=param, code=problem.error))

@@ -39,7 +39,7 @@ def backup(
 ) -> None:
     """Save everything in one file: books, vectors, threads, feedback, calibrations, jobs, and the hashes of keys.
 
-    It can be restored onto any database and index. What runs on servers goes on meanwhile, and the file holds one moment of it; data in a folder is read while no other process uses it. Keep the file as you keep the database: conversations are in it, and whoever has a key finds it valid where the file is restored.
+    It can be restored onto any database and index. What runs on servers goes on meanwhile, and the file holds one moment of it; data in a folder is read through its server, where one runs. Keep the file as you keep the database: conversations are in it, and whoever has a key finds it valid where the file is restored.
     """
 
     async def save() -> Header:

@@ -99,7 +99,8 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
         err.print(notice)
     await refuse_another_folder(askbook, folder, book, mode)
     job = await askbook.jobs.submit(book.book_id, str(folder.resolve()), mode)
-    for unfinished in await askbook.jobs.load_open():
+    # A server goes on with them by itself.
+    for unfinished in await askbook.jobs.load_open() if askbook.server is None else ():
         if unfinished.job_id != job.job_id:
             err.print(f"Job {unfinished.job_id} ({unfinished.book_id}) was left unfinished; it goes on first.")
             done = await askbook.worker.run_job(unfinished.job_id, watch)
@@ -111,7 +112,7 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
         done = await _see_through(askbook, job, watch)
     if done.status == "completed":
         await askbook.adopt_rebuilt()
-    if done.chunks_deleted or mode != "incremental":
+    if (done.chunks_deleted or mode != "incremental") and askbook.server is None:
         await _compact(askbook)
     return done
 

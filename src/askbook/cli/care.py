@@ -201,7 +201,8 @@ async def _examine(settings: Settings) -> AsyncIterator[Finding]:
             yield _examine_disk(settings)
             yield Finding(part="database", state="ok", message=askbook.ledger.database.engine.url.render_as_string())
             await askbook.index.ping()
-            where = settings.qdrant_url or "Qdrant Edge in this process"
+            owner = f"the server at {askbook.server.url}" if askbook.server else "this process"
+            where = settings.qdrant_url or f"Qdrant Edge in {owner}"
             yield Finding(part="index", state="ok", message=f"{where}, collection {settings.qdrant_collection_name}")
             yield await _examine_embedder(askbook)
             if askbook.reranker is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from socket import socket
 from typing import Annotated
 
 import typer
@@ -17,6 +18,8 @@ from askbook.cli.render import out, print_json, show_finished
 from askbook.cli.running import run_async
 from askbook.cli.serve import Port, listen, run_server
 from askbook.domain import Filters, Question
+from askbook.errors import InputError
+from askbook.lock import Server, find_server
 from askbook.settings import Settings, load_settings
 from askbook.wiring import open_askbook
 
@@ -37,15 +40,28 @@ def demo(
     source = folder or Path(str(files("askbook") / "demo" / DEMO))
     text = DEMO_QUESTION if folder is None else OWN_QUESTION
     if as_json:
-        return run_async(_show(settings, source, text, as_json))
+        run_async(_show(settings, source, text, as_json))
+        return
     # Before the minute that a large book takes, not after it.
-    listener = listen(settings)
-    run_async(_show(settings, source, text, as_json))
+    listener = _listen_unless_served(settings)
+    server = run_async(_show(settings, source, text, as_json))
     out.print()
-    run_server(settings, listener)
+    if server is not None:
+        return out.print(f"The page where readers ask is at {server.url}: a server runs already.")
+    run_server(settings, listener or listen(settings))
 
 
-async def _show(settings: Settings, folder: Path, text: str, as_json: bool) -> None:
+def _listen_unless_served(settings: Settings) -> socket | None:
+    """None where the port is taken, it seems by a server of this very data."""
+    try:
+        return listen(settings)
+    except InputError:
+        if find_server(settings.askbook_home) is None:
+            raise
+        return None
+
+
+async def _show(settings: Settings, folder: Path, text: str, as_json: bool) -> Server | None:
     book = read_book(folder)
     async with open_askbook(settings) as askbook:
         with progress_bars() as watch:
@@ -54,6 +70,8 @@ async def _show(settings: Settings, folder: Path, text: str, as_json: bool) -> N
             show_finished(job)
         question = Question(text, Filters(book.book_id))
         if as_json:
-            return print_json(AgentResponse.from_replied(await get_reply(askbook.ask(question))))
-        out.print(f'\naskbook ask "{question.text}"\n')
-        await take_turn(askbook, question)
+            print_json(AgentResponse.from_replied(await get_reply(askbook.ask(question))))
+        else:
+            out.print(f'\naskbook ask "{question.text}"\n')
+            await take_turn(askbook, question)
+        return askbook.server

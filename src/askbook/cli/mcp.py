@@ -13,7 +13,7 @@ import typer
 from askbook.answer.ask import get_reply
 from askbook.cli.running import run_async
 from askbook.domain import Question, Replied
-from askbook.errors import DataInUse, InputError
+from askbook.errors import DataInUse, IndexUnavailable, InputError
 from askbook.settings import Settings, load_settings
 from askbook.wiring import Askbook, open_askbook
 
@@ -66,11 +66,11 @@ async def _serve(settings: Settings) -> None:
             async def answer(question: Question) -> Replied:
                 return check_reply(await get_reply(askbook.ask(question)))
 
-            yield Visit(askbook, MACHINE, answer)
+            with at_home(settings.askbook_public_url or (askbook.server.url if askbook.server else None)):
+                yield Visit(askbook, MACHINE, answer)
 
     try:
-        with at_home(settings.askbook_public_url):
-            await serve_stdio(build_server(visit, to_problem))
+        await serve_stdio(build_server(visit, to_problem))
     finally:
         await loan.close()
 
@@ -90,6 +90,8 @@ class Loan:
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Askbook]:
         async with self._lock:
+            if self._askbook is not None and not self._users and await _server_has_ended(self._askbook):
+                await self.close()
             askbook = self._askbook = self._askbook or await self._open()
             self._users += 1
         try:
@@ -104,11 +106,8 @@ class Loan:
         try:
             return await self._stack.enter_async_context(open_askbook(self._settings))
         except DataInUse as error:
-            raise DataInUse(
-                error.message,
-                "If that is a server, start this as `askbook mcp --url http://127.0.0.1:8000`, with its address; "
-                f"another agent gives it back after {self._idle_seconds:g} seconds: try again then.",
-            ) from error
+            later = f"Another agent gives it back after {self._idle_seconds:g} seconds: try again then."
+            raise DataInUse(error.message, later) from error
 
     async def _return_later(self) -> None:
         await asyncio.sleep(self._idle_seconds)
@@ -119,3 +118,13 @@ class Loan:
     async def close(self) -> None:
         self._askbook = None
         await self._stack.aclose()
+
+
+async def _server_has_ended(askbook: Askbook) -> bool:
+    if askbook.server is None:
+        return False
+    try:
+        await askbook.index.ping()
+    except IndexUnavailable:
+        return True
+    return False

@@ -73,7 +73,9 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
     # A book that is being cut holds the interpreter; who waits for an answer gets it back sooner.
     sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
-        create_app(settings, alone=True) if workers == 1 else "askbook.cli.serve:build_app",
+        create_app(settings, alone=True, address=_local_address(listener))
+        if workers == 1
+        else "askbook.cli.serve:build_app",
         factory=workers > 1,
         workers=workers,
         lifespan="on",
@@ -98,7 +100,7 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
 
 async def _prepare(settings: Settings, folders: list[Path]) -> None:
     """What would go wrong is said before anything listens."""
-    async with open_askbook(settings) as askbook:
+    async with open_askbook(settings, to_itself=True) as askbook:
         if not _is_loopback(settings.askbook_host) and not await askbook.keys.are_in_force():
             raise InputError(
                 f"askbook does not listen on {settings.askbook_host} without a key: anybody could ask",
@@ -146,6 +148,11 @@ def listen(settings: Settings) -> socket.socket:
         ) from error
     listener.set_inheritable(True)
     return listener
+
+
+def _local_address(listener: socket.socket) -> str:
+    """For processes on this machine: one that listens everywhere is found here."""
+    return _address(listener).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def _address(listener: socket.socket) -> str:

@@ -13,7 +13,7 @@ from askbook.api.answering import EventStream, check_reply, get_reply, stream_re
 from askbook.api.callers import Caller
 from askbook.api.examples import MAYBE_STREAM, STREAM, errors
 from askbook.api.failing import get_request_id
-from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest, ThreadChange
+from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest, SessionHeader, ThreadChange
 from askbook.api.running import Reader, Running, Up
 from askbook.api.schemas import (
     AgentResponse,
@@ -45,28 +45,34 @@ SessionPath = Annotated[str, Path(pattern=UUID4, description="The session's UUID
 
 
 @router.post("/ask", responses=errors(404, 413))
-async def ask(body: AgentRequest, request: Request, running: Up, caller: Reader) -> AgentResponse:
+async def ask(
+    body: AgentRequest, request: Request, running: Up, caller: Reader, session_id: SessionHeader = None
+) -> AgentResponse:
     """Ask a book a question: an answer with its sources, or a refusal that says why."""
-    question = await _read(running, caller, body)
+    question = await _read(running, caller, body, session_id)
     replied = await get_reply(running, request, question)
     response = AgentResponse.from_replied(replied, body.reader.user_id if body.reader else None)
     return response if body.include_sources else response.without_sources()
 
 
 @router.post("/chat/run", response_model=ChatResponse, responses={200: MAYBE_STREAM, **errors(404, 413)})
-async def chat_run(body: ChatRequest, request: Request, running: Up, caller: Reader) -> ChatResponse | Response:
+async def chat_run(
+    body: ChatRequest, request: Request, running: Up, caller: Reader, session_id: SessionHeader = None
+) -> ChatResponse | Response:
     """A question of a conversation. With `stream` it answers as /chat/stream does."""
     if body.stream:
-        return await chat_stream(body, request, running, caller)
-    question = await _read(running, caller, body)
+        return await chat_stream(body, request, running, caller, session_id)
+    question = await _read(running, caller, body, session_id)
     replied = await get_reply(running, request, question)
     return _to_chat(body, question, replied)
 
 
 @router.post("/chat/stream", response_class=StreamingResponse, responses={200: STREAM, **errors(404, 413)})
-async def chat_stream(body: ChatRequest, request: Request, running: Up, caller: Reader) -> EventStream:
+async def chat_stream(
+    body: ChatRequest, request: Request, running: Up, caller: Reader, session_id: SessionHeader = None
+) -> EventStream:
     """The same, as server-sent events."""
-    question = await _read(running, caller, body)
+    question = await _read(running, caller, body, session_id)
     writer = _ChatWriter(running, body, question, get_request_id(request))
     return await stream_reply(running, question, writer.write, {"X-Session-ID": writer.session_id})
 
@@ -107,10 +113,10 @@ async def delete_session(session_id: SessionPath, running: Up, caller: Reader) -
     return Response(status_code=204)
 
 
-async def _read(running: Running, caller: Caller, body: AgentRequest | ChatRequest) -> Question:
+async def _read(running: Running, caller: Caller, body: AgentRequest | ChatRequest, in_header: str | None) -> Question:
     book = await running.find_book(caller, body.book_id)
     # Known before the answer is: whose stream breaks off can go on in the same session.
-    session_id = body.session_id or str(uuid.uuid4())
+    session_id = body.session_id or in_header or str(uuid.uuid4())
     return body.to_question(book.book_id, caller.owner, session_id, running.settings)
 
 

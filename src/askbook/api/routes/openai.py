@@ -1,4 +1,4 @@
-"""What clients of OpenAI speak: /v1/chat/completions and /v1/models. A book is a model."""
+"""What clients of OpenAI speak: /v1/chat/completions and /v1/models; /v1/responses is beside. A book is a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastapi import APIRouter, Path, Request, Response
 
 from askbook.api.addresses import to_address
 from askbook.api.answering import check_reply, get_reply, stream_reply, to_event, to_failure
-from askbook.api.callers import find_books
+from askbook.api.callers import Caller, find_books
 from askbook.api.completions import (
     ANY_BOOK,
     Annotation,
@@ -25,19 +25,18 @@ from askbook.api.completions import (
     ChunkDelta,
     CompletionMessage,
     CompletionRequest,
-    ErrorOfStream,
+    InputItem,
     ModelInfo,
     ModelList,
     SentMessage,
-    StreamError,
     UrlCitation,
     Usage,
     pick_ours,
 )
 from askbook.api.examples import MAYBE_COMPLETION_STREAM, errors
-from askbook.api.requests import BOOK_ID
+from askbook.api.requests import BOOK_ID, SessionHeader
 from askbook.api.running import Reader, Running, Up
-from askbook.api.schemas import ChatResponse
+from askbook.api.schemas import ChatResponse, OpenAIError
 from askbook.domain import (
     Answer,
     AnswerEvent,
@@ -52,6 +51,7 @@ from askbook.domain import (
     Replied,
     Reply,
     Thread,
+    to_internal_id,
     to_public_id,
 )
 from askbook.errors import AskbookError, InputError
@@ -68,52 +68,70 @@ _BOOK_ID = re.compile(BOOK_ID)
 @router.post(
     "/chat/completions",
     response_model=ChatCompletion,
-    responses={200: MAYBE_COMPLETION_STREAM, **errors(404, 413)},
+    responses={200: MAYBE_COMPLETION_STREAM, **errors(404, 413, openai=True)},
 )
-async def complete(body: CompletionRequest, request: Request, running: Up, caller: Reader) -> ChatCompletion | Response:
+async def complete(
+    body: CompletionRequest, request: Request, running: Up, caller: Reader, session_id: SessionHeader = None
+) -> ChatCompletion | Response:
     """The last message asks, those before are its conversation. Answers as OpenAI would, with `sources` beside."""
-    book = await running.find_book(caller, _read_book(body.model))
-    spoken = [one for one in body.messages if one.role in ("user", "assistant")]
-    if not spoken or spoken[-1].role != "user":
-        raise InputError("the last message must be the user's", "It is the question.")
-    question = Question(
-        spoken[-1].text,
-        Filters(book.book_id),
-        body.session_id or str(uuid.uuid4()),
-        caller.owner,
-        running.settings.agent_top_k,
-        running.settings.agent_score_threshold,
-    )
-    askbook = _recalling(running, _to_messages(spoken[:-1])) if body.session_id is None else running.askbook
+    question, askbook = await read_question(running, caller, body.model, body.messages, body.session_id or session_id)
     writer = _CompletionWriter(body, question)
     if body.stream:
         return await stream_reply(running, question, writer.write, {"X-Session-ID": writer.session_id}, askbook)
     return writer.to_completion(await get_reply(running, request, question, askbook))
 
 
-@router.get("/models", responses=errors())
+@router.get("/models", responses=errors(openai=True))
 async def models(running: Up, caller: Reader) -> ModelList:
     """The books of this key, as models."""
     books = find_books(caller, await running.askbook.ledger.load_books())
-    return ModelList(data=[_to_model(one) for one in books])
+    named = [_to_model(f"{ANY_BOOK}/{to_public_id(one.book_id)}", one) for one in books]
+    return ModelList(data=[_to_model(ANY_BOOK, _choose(caller, books)), *named] if books else [])
 
 
-@router.get("/models/{model}", responses=errors(404))
-async def model(model: Annotated[str, Path(pattern=BOOK_ID)], running: Up, caller: Reader) -> ModelInfo:
-    return _to_model(await running.find_book(caller, _read_book(model)))
+@router.get("/models/{model:path}", responses=errors(404, openai=True))
+async def model(model: Annotated[str, Path(max_length=200)], running: Up, caller: Reader) -> ModelInfo:
+    return _to_model(model, await _find_book(running, caller, model))
 
 
-def _read_book(model: str) -> str | None:
-    if model == ANY_BOOK:
-        return None
-    if not _BOOK_ID.fullmatch(model):
-        raise InputError("the model must be a book's id", f"GET /v1/models lists them; {ANY_BOOK} is the only one.")
-    return model
-
-
-def _to_model(record: BookRecord) -> ModelInfo:
+def _to_model(name: str, record: BookRecord) -> ModelInfo:
     made = [one for one in (record.last_full_ingest, record.last_incremental_update) if one is not None]
-    return ModelInfo(id=to_public_id(record.book_id), created=int(max(made).timestamp()) if made else 0)
+    return ModelInfo(id=name, created=int(max(made).timestamp()) if made else 0)
+
+
+async def _find_book(running: Running, caller: Caller, model: str) -> BookRecord:
+    books = find_books(caller, await running.askbook.ledger.load_books())
+    if model == ANY_BOOK and len(books) > 1:
+        return _choose(caller, books)
+    name = None if model == ANY_BOOK else model.removeprefix(f"{ANY_BOOK}/")
+    if name is not None and not _BOOK_ID.fullmatch(name):
+        raise InputError("the model must be a book's id", "GET /v1/models lists them.")
+    return await running.find_book(caller, name)
+
+
+def _choose(caller: Caller, books: Sequence[BookRecord]) -> BookRecord:
+    """The first that the key names, or the first of all."""
+    order = {to_internal_id(caller.tenant, name): place for place, name in enumerate(caller.books or ())}
+    return min(books, key=lambda one: order.get(one.book_id, len(order)))
+
+
+async def read_question(
+    running: Running, caller: Caller, model: str, told: Sequence[SentMessage | InputItem], session_id: str | None
+) -> tuple[Question, Askbook]:
+    """The last message asks. Those before are its conversation, unless a kept one goes on."""
+    book = await _find_book(running, caller, model)
+    spoken = [one for one in told if one.role in ("user", "assistant")]
+    if not spoken or spoken[-1].role != "user":
+        raise InputError("the last message must be the user's", "It is the question.")
+    question = Question(
+        spoken[-1].text,
+        Filters(book.book_id),
+        session_id or str(uuid.uuid4()),
+        caller.owner,
+        running.settings.agent_top_k,
+        running.settings.agent_score_threshold,
+    )
+    return question, running.askbook if session_id else _recalling(running, _to_messages(spoken[:-1]))
 
 
 # --- a conversation that the client brings --------------------------------------------------------
@@ -140,7 +158,7 @@ def _recalling(running: Running, told: tuple[Message, ...]) -> Askbook:
     return replace(running.askbook, threads=_RecalledThreads(running.askbook.threads, told))
 
 
-def _to_messages(sent: Sequence[SentMessage]) -> tuple[Message, ...]:
+def _to_messages(sent: Sequence[SentMessage | InputItem]) -> tuple[Message, ...]:
     """Questions and their answers in turn, as a thread has them; a question that nobody answered is left out."""
     now = datetime.now(UTC)
     told: list[Message] = []
@@ -167,7 +185,7 @@ class _CompletionWriter:
         self.session_id = question.thread_id or ""
 
     def to_completion(self, replied: Replied) -> ChatCompletion:
-        content = replied.reply.text + _say_notices(replied.reply)
+        content = replied.reply.text + say_notices(replied.reply)
         message = CompletionMessage(content=content, annotations=_to_annotations(replied.reply))
         return ChatCompletion(
             id=self._id,
@@ -199,7 +217,7 @@ class _CompletionWriter:
             check_reply(replied)
         except AskbookError as error:
             return [_write_error(error)]
-        rest = (replied.reply.text if isinstance(replied.reply, Refusal) else "") + _say_notices(replied.reply)
+        rest = (replied.reply.text if isinstance(replied.reply, Refusal) else "") + say_notices(replied.reply)
         said = [self._write_delta(rest)] if rest else []
         last = ChunkChoice(delta=ChunkDelta(annotations=_to_annotations(replied.reply)), finish_reason="stop")
         ours = pick_ours(ChatResponse.from_replied(replied, self.session_id))
@@ -219,30 +237,25 @@ def _to_data(chunk: ChatCompletionChunk) -> bytes:
 
 
 def _write_error(error: Exception) -> bytes:
-    problem = to_failure(error)
-    told = ErrorOfStream(message=problem.message, type=problem.error, code=problem.status_code)
-    return to_event(None, StreamError(error=told).model_dump_json())
+    return to_event(None, OpenAIError.from_problem(to_failure(error)).model_dump_json())
 
 
-def _say_notices(reply: Reply) -> str:
+def say_notices(reply: Reply) -> str:
     """Under the answer: other clients show its text and nothing beside it."""
     return "".join(f"\n\n*{notice}*" for notice in reply.notices)
 
 
 def _to_annotations(reply: Reply) -> list[Annotation]:
+    return [Annotation(url_citation=one) for one in to_citations(reply)]
+
+
+def to_citations(reply: Reply) -> list[UrlCitation]:
     """Each mark in the text, with the page that it stands for."""
     if not isinstance(reply, Answer):
         return []
     sources = {source.number: source for source in reply.sources}
     return [
-        Annotation(
-            url_citation=UrlCitation(
-                start_index=mark.start(),
-                end_index=mark.end(),
-                title=sources[int(mark[1])].title,
-                url=url,
-            )
-        )
+        UrlCitation(start_index=mark.start(), end_index=mark.end(), title=sources[int(mark[1])].title, url=url)
         for mark in _MARK.finditer(reply.text)
         if int(mark[1]) in sources and (url := to_address(sources[int(mark[1])].passage.chunk.url))
     ]

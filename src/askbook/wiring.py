@@ -22,7 +22,14 @@ from askbook.backup.holdings import Engines, load_dimension
 from askbook.book.chunker import CHUNKER_VERSION
 from askbook.breaker import Breaker
 from askbook.domain import AnswerEvent, Question
-from askbook.errors import AskbookError, EmbedderUnavailable, IndexMismatch, InputError, ReaderUnavailable
+from askbook.errors import (
+    AskbookError,
+    EmbedderUnavailable,
+    IndexMismatch,
+    IndexUnavailable,
+    InputError,
+    ReaderUnavailable,
+)
 from askbook.index.embedders.base import Embedder
 from askbook.index.rerankers.base import Reranker
 from askbook.index.search import Deadlines, Searcher
@@ -173,8 +180,29 @@ async def refuse_another_embedder(settings: Settings, made_by: str | None) -> No
 
 
 @contextlib.asynccontextmanager
-async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterator[Askbook]:
-    """`rebuild`: where another embedder made the index, a new one is opened beside it; `adopt_rebuilt` puts it in its place."""
+async def open_mending(settings: Settings, rebuild: bool = False) -> AsyncIterator[Askbook]:
+    """For what writes the whole index: where that of this machine cannot be read, it is thrown away. SQL holds what it is
+    made of, of every book that lay in it."""
+    anew = settings.qdrant_url is None and not await _is_readable(settings)
+    async with open_askbook(settings, rebuild, anew) as askbook:
+        yield askbook
+
+
+async def _is_readable(settings: Settings) -> bool:
+    try:
+        async with open_engines(settings) as engines:
+            for record in await Ledger(engines.database).load_books():
+                points = [point_id async for point_id, _ in engines.index.scroll_points(record.book_id)]
+                await engines.index.load_vectors(points)
+    except IndexUnavailable:
+        return False
+    return True
+
+
+@contextlib.asynccontextmanager
+async def open_askbook(settings: Settings, rebuild: bool = False, anew: bool = False) -> AsyncIterator[Askbook]:
+    """`rebuild`: where another embedder made the index, a new one is opened beside it; `adopt_rebuilt` puts it in its place.
+    `anew`: an index of this machine is opened empty."""
     async with contextlib.AsyncExitStack() as stack:
         alone = settings.qdrant_url is None
         if alone:
@@ -191,7 +219,7 @@ async def open_askbook(settings: Settings, rebuild: bool = False) -> AsyncIterat
         if reader is not None:
             stack.push_async_callback(reader.close)
         stored_in, rebuilt = await _find_index(settings, store.ledger, embedder, rebuild)
-        index = await _connect(settings, stored_in, embedder.dimension if embedder else 0)
+        index = await _connect(settings, stored_in, embedder.dimension if embedder else 0, anew)
         stack.push_async_callback(index.close)
         if embedder is not None and rebuilt is None:
             name = settings.qdrant_collection_name
@@ -364,11 +392,11 @@ async def _find_index(
     return name, Rebuilt(name, stored_in)
 
 
-async def _connect(settings: Settings, stored_in: str, dimension: int) -> VectorIndex:
+async def _connect(settings: Settings, stored_in: str, dimension: int, anew: bool = False) -> VectorIndex:
     if settings.qdrant_url is None:
         from askbook.index.vectors.edge import EdgeIndex
 
-        return await EdgeIndex.open(vectors_folder(settings).with_name(stored_in), dimension)
+        return await EdgeIndex.open(vectors_folder(settings).with_name(stored_in), dimension, anew)
     from askbook.index.vectors.server import Layout, ServerIndex
 
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None

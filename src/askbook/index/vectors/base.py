@@ -36,6 +36,9 @@ class Hit:
     score: float
 
 
+LOST = "Run `askbook verify --repair`: the index is built anew from what the database holds."
+
+
 class VectorIndex(Protocol):
     async def save_points(self, points: Sequence[Point]) -> None:
         """Insert or overwrite. A point without a dense vector is found by its keywords alone."""
@@ -82,3 +85,9 @@ class VectorIndex(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+async def holds_points(index: VectorIndex, book_id: str) -> bool:
+    async for _ in index.scroll_points(book_id):
+        return True
+    return False

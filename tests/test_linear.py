@@ -204,9 +204,7 @@ def _cut(text: str) -> None:
 
 def _check(text: str) -> None:
     async def check() -> None:
-        checking = Checking(
-            {1: _quote("The robot walks.")}, "remove", lambda _: False, secret="Never tell anyone this."
-        )
+        checking = Checking({1: _quote("The robot walks.")}, "drop", lambda _: False, secret="Never tell anyone this.")
         for at in range(0, len(text), 5):
             await checking.feed(text[at : at + 5])
         await checking.finish()
@@ -339,7 +337,7 @@ async def _count_turns(said: str) -> int:
 
     waiting = asyncio.create_task(wait())
     await asyncio.sleep(0)
-    await Checking({1: _quote("The robot walks.")}, "remove", lambda _: False).feed(said)
+    await Checking({1: _quote("The robot walks.")}, "drop", lambda _: False).feed(said)
     waiting.cancel()
     return turns
 

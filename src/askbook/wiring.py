@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, get_args
@@ -52,6 +52,9 @@ from askbook.store.threads import Threads
 logger = logging.getLogger("askbook")
 
 NO_READER = "there is no reader"
+THROWN_AWAY = (
+    "The index could not be read, and is built anew: run askbook verify --repair for each of the other books too."
+)
 Service = Literal["model", "embedder", "reranker"]
 """What may be called over the network, each with a breaker. Index, database and Redis are pinged: `api.watch`."""
 
@@ -185,7 +188,8 @@ async def open_mending(settings: Settings, rebuild: bool = False) -> AsyncIterat
     made of, of every book that lay in it."""
     anew = settings.qdrant_url is None and not await _is_readable(settings)
     async with open_askbook(settings, rebuild, anew) as askbook:
-        yield askbook
+        others = anew and len(await askbook.ledger.load_books()) > 1
+        yield replace(askbook, notices=(*askbook.notices, THROWN_AWAY)) if others else askbook
 
 
 async def _is_readable(settings: Settings) -> bool:

@@ -137,6 +137,18 @@ def test_a_lost_index_is_not_up_to_date(place: Path) -> None:
     assert again.returncode == 1 and "askbook verify --repair" in again.stderr
 
 
+def test_the_other_books_of_a_broken_index_are_named_too(place: Path) -> None:
+    (place / "tea").mkdir()
+    (place / "tea" / "01-green.md").write_text("# Green tea\n\nGreen tea is steeped at 75 degrees.\n")
+    assert _run(place, "ingest", "tea").returncode == 0
+    _take_part(place)
+    assert "for each of the other books" in _run(place, "verify", "--repair", "--book", "robots").stderr
+    lost = _run(place, "ask", "How hot is green tea steeped?", "--book", "tea")
+    assert lost.returncode == 1 and "askbook verify --repair" in lost.stderr
+    assert _run(place, "verify", "--repair", "--book", "tea").returncode == 0
+    assert ANSWER in _run(place, "ask", QUESTION, "--book", "robots").stdout
+
+
 def _spoil(file: Path, chance: random.Random) -> None:
     """Some bytes, of those that hold something."""
     content = bytearray(file.read_bytes())

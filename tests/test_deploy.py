@@ -119,3 +119,10 @@ def test_whatever_make_installs_is_pinned_by_hash() -> None:
     assert [
         one for one in installs if "--require-hashes" not in one and "--no-deps --no-build-isolation" not in one
     ] == []
+
+
+def test_every_test_that_the_security_page_names_is_there() -> None:
+    page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(?:tests/)?((?:\w+/)?test_\w+\.py)`", page)
+    assert len(named) > 15
+    assert [name for name in named if not [*ROOT.glob(f"tests/**/{name}")]] == []

@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, get_args
@@ -23,7 +23,15 @@ from askbook.backup.holdings import Engines, load_dimension
 from askbook.book.chunker import CHUNKER_VERSION
 from askbook.breaker import Breaker
 from askbook.domain import AnswerEvent, Question
-from askbook.errors import AskbookError, DataInUse, EmbedderUnavailable, IndexMismatch, InputError, ReaderUnavailable
+from askbook.errors import (
+    AskbookError,
+    DataInUse,
+    EmbedderUnavailable,
+    IndexMismatch,
+    IndexUnavailable,
+    InputError,
+    ReaderUnavailable,
+)
 from askbook.index.embedders.base import Embedder
 from askbook.index.rerankers.base import Reranker
 from askbook.index.search import Deadlines, Searcher
@@ -48,6 +56,9 @@ from askbook.store.threads import Threads
 logger = logging.getLogger("askbook")
 
 NO_READER = "there is no reader"
+THROWN_AWAY = (
+    "The index could not be read, and is built anew: run askbook verify --repair for each of the other books too."
+)
 Service = Literal["model", "embedder", "reranker"]
 """What may be called over the network, each with a breaker. Index, database and Redis are pinged: `api.watch`."""
 
@@ -184,8 +195,32 @@ async def refuse_another_embedder(settings: Settings, made_by: str | None) -> No
 
 
 @contextlib.asynccontextmanager
-async def open_askbook(settings: Settings, rebuild: bool = False, *, to_itself: bool = False) -> AsyncIterator[Askbook]:
+async def open_mending(settings: Settings, rebuild: bool = False) -> AsyncIterator[Askbook]:
+    """For what writes the whole index: where that of this machine cannot be read, it is thrown away. SQL holds what it is
+    made of, of every book that lay in it."""
+    anew = settings.qdrant_url is None and not await _is_readable(settings)
+    async with open_askbook(settings, rebuild, anew) as askbook:
+        others = anew and len(await askbook.ledger.load_books()) > 1
+        yield replace(askbook, notices=(*askbook.notices, THROWN_AWAY)) if others else askbook
+
+
+async def _is_readable(settings: Settings) -> bool:
+    try:
+        async with open_engines(settings) as engines:
+            for record in await Ledger(engines.database).load_books():
+                points = [point_id async for point_id, _ in engines.index.scroll_points(record.book_id)]
+                await engines.index.load_vectors(points)
+    except IndexUnavailable:
+        return False
+    return True
+
+
+@contextlib.asynccontextmanager
+async def open_askbook(
+    settings: Settings, rebuild: bool = False, anew: bool = False, *, to_itself: bool = False
+) -> AsyncIterator[Askbook]:
     """`rebuild`: where another embedder made the index, a new one is opened beside it; `adopt_rebuilt` puts it in its place.
+    `anew`: an index of this machine is opened empty.
 
     Where a server owns the data folder, all goes through it; `to_itself` is for whoever serves.
     """
@@ -214,10 +249,10 @@ async def open_askbook(settings: Settings, rebuild: bool = False, *, to_itself: 
         # A model that askbook does not know tells its dimension with its first vectors; the index knows it from the last time.
         known = embedder.dimension or await load_dimension(store.database, collection) if embedder else 0
         if server is not None:
-            _refuse_another_index(server, embedder, rebuilt)
+            _refuse_another_index(server, embedder, anew or rebuilt is not None)
             index = await _attach(server, stored_in)
         else:
-            index = await _connect(settings, stored_in, known)
+            index = await _connect(settings, stored_in, known, anew)
         stack.push_async_callback(index.close)
         if embedder is not None and embedder.dimension and rebuilt is None and server is None:
             await store.ledger.save_embedder(collection, embedder.name, embedder.dimension, stored_in)
@@ -279,9 +314,9 @@ def _own_or_find_server(settings: Settings, stack: contextlib.AsyncExitStack, to
     return None
 
 
-def _refuse_another_index(server: Server, embedder: Embedder | None, rebuilt: Rebuilt | None) -> None:
+def _refuse_another_index(server: Server, embedder: Embedder | None, anew: bool) -> None:
     again = "End it, run this again, and start it with the same settings."
-    if rebuilt is not None:
+    if anew:
         raise DataInUse(f"the server at {server.url} uses the index that is to be made anew", again)
     if embedder is not None and embedder.name != server.embedder:
         raise IndexMismatch(
@@ -448,11 +483,11 @@ async def _attach(server: Server, stored_in: str) -> ServedIndex:
     return index
 
 
-async def _connect(settings: Settings, stored_in: str, dimension: int) -> VectorIndex:
+async def _connect(settings: Settings, stored_in: str, dimension: int, anew: bool = False) -> VectorIndex:
     if settings.qdrant_url is None:
         from askbook.index.vectors.edge import EdgeIndex
 
-        return await EdgeIndex.open(vectors_folder(settings).with_name(stored_in), dimension)
+        return await EdgeIndex.open(vectors_folder(settings).with_name(stored_in), dimension, anew)
     from askbook.index.vectors.server import Layout, ServerIndex
 
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None

@@ -22,7 +22,7 @@ from askbook.errors import BookError, InputError, StorageError
 from askbook.ingest.pipeline import Step, Tally
 from askbook.ingest.worker import Watcher
 from askbook.settings import load_settings
-from askbook.wiring import Askbook, open_askbook
+from askbook.wiring import Askbook, open_askbook, open_mending
 
 LOOK_SECONDS = 1.0
 
@@ -44,7 +44,8 @@ def ingest(
 
     async def bring_up_to_date() -> Job:
         found = read_book(folder, book)
-        async with open_askbook(load_settings(), rebuild=mode == "recreate") as askbook:
+        opening = open_askbook if mode == "incremental" else open_mending
+        async with opening(load_settings(), rebuild=mode == "recreate") as askbook:
             with progress_bars() as watch:
                 return await ingest_folder(askbook, folder, found, mode, watch)
 

@@ -26,7 +26,7 @@ from askbook.errors import AskbookError, DataInUse, ReaderUnavailable, RerankerU
 from askbook.index.rerankers.base import Reranker
 from askbook.ingest.verify import Verdict, repair_book, verify_book
 from askbook.settings import Settings, load_settings, setting_names
-from askbook.wiring import NO_READER, Askbook, build_embedder, open_askbook, open_store
+from askbook.wiring import NO_READER, Askbook, build_embedder, open_askbook, open_mending, open_store
 
 
 class JobList(BaseModel):
@@ -125,7 +125,8 @@ def verify(
     """Prove that folder, ledger and index agree, and say what differs. Exit 1 when something does."""
 
     async def check() -> tuple[Verdict, Job | None]:
-        async with open_askbook(load_settings()) as askbook:
+        opening = open_mending if repair else open_askbook
+        async with opening(load_settings()) as askbook:
             record = await choose_book(askbook.ledger, book)
             verdict = await _verify(askbook, record.book_id)
             if verdict.agrees or not repair:
@@ -149,7 +150,8 @@ def verify(
 
 
 async def _verify(askbook: Askbook, book_id: str) -> Verdict:
-    return await verify_book(book_id, askbook.ledger, askbook.index, embeds=askbook.embedder is not None)
+    embeds = askbook.embedder is not None
+    return await verify_book(book_id, askbook.ledger, askbook.index, embeds, askbook.embedder)
 
 
 def _show_verdict(verdict: Verdict) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -15,13 +16,21 @@ from typing import Generic, Protocol, TypeVar, get_args
 import numpy as np
 
 from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchMode, SearchOutcome
-from askbook.errors import DeadlinePassed, EmbedderUnavailable, InputError, ReaderUnavailable, RerankerUnavailable
+from askbook.errors import (
+    DeadlinePassed,
+    EmbedderUnavailable,
+    IndexUnavailable,
+    InputError,
+    ReaderUnavailable,
+    RerankerUnavailable,
+)
 from askbook.index.coverage import Rarities
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import best_score, find_unknown_words, term_ids, weigh_query, weigh_terms
 from askbook.index.ranking import RERANKED, Found, Relevance, Scale, Words, cut, rank, reorder
 from askbook.index.rerankers.base import Reranker
-from askbook.index.vectors.base import Hit, Sparse, VectorIndex
+from askbook.index.vectors.base import LOST, Hit, Sparse, VectorIndex, holds_points
+from askbook.index.vectors.checks import is_sound
 
 # The same for every limit: how many passages are shown must not change which they are.
 CANDIDATES, ENOUGH, CANDIDATES_MAX = 60, LIMIT_MAX, 3840
@@ -192,6 +201,7 @@ class Searcher:
             revision, keywords, words = await self._weigh(text, filters.book_id)
             question = Question(text, filters, mode, vector, Sparse((), ()) if mode == "dense" else keywords, words)
             candidates, remembered = await self._find_or_remember(question, revision)
+            await self._refuse_lost(question, candidates)
             scale = await self._measure_scale(question, revision) if mode == "hybrid" else None
         found = [one for one in candidates.to_found() if hide is None or not hide(one.chunk)]
         ranked, signals = rank(found, words, plain, relevance, scale)
@@ -214,6 +224,14 @@ class Searcher:
         if rerank is not False and not plain:
             outcome = await self.rerank(outcome, on_request=bool(rerank))
         return cut(outcome, limit, threshold)
+
+    async def _refuse_lost(self, question: Question, candidates: Candidates) -> None:
+        """That a book has nothing on a question is not to be said where its index was lost."""
+        book_id = question.filters.book_id
+        if not candidates.live and question.words.chunks and not await holds_points(self._index, book_id):
+            raise IndexUnavailable("the index holds nothing of this book: it was lost", LOST)
+        if any(not math.isfinite(score) for score in candidates.dense.values()):
+            raise IndexUnavailable("the index holds damaged vectors", LOST)
 
     async def rerank(self, outcome: SearchOutcome, on_request: bool = False) -> SearchOutcome:
         """The best passages in the reranker's order; all as they were where there is none, or where it fails."""
@@ -296,6 +314,8 @@ class Searcher:
                 if len(points) == SAMPLE:
                     break
             vectors = await self._index.load_vectors([point_id for point_id, embedded in points if embedded])
+            if not all(map(is_sound, vectors.values())):
+                raise IndexUnavailable("the index holds damaged vectors", LOST)
             sample = Sample(np.array([*vectors.values()], dtype=np.float32))
             # While vectors are still to come, half a sample will do, and less is looked up again.
             if 2 * len(vectors) >= len(points):

@@ -20,10 +20,11 @@ from typing import Literal
 from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
 from askbook.domain import Book, Chunk, Job, Lesson, Problem
-from askbook.errors import BookError
+from askbook.errors import BookError, IndexUnavailable
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
-from askbook.index.vectors.base import Point, VectorIndex
+from askbook.index.vectors.base import LOST, Point, VectorIndex, holds_points
+from askbook.index.vectors.checks import is_sound
 from askbook.ingest.plan import Parcel, Plan, PlannedChange, pack, plan_changes, unpack
 from askbook.ingest.verify import mend_index
 from askbook.store.ledger import DraftChunk, Embedded, Ledger, LessonChange, slices
@@ -127,6 +128,9 @@ class Pipeline:
         await self.ledger.save_book(book, job.folder)
         unreadable = {problem.source_file for problem in problems if problem.skipped}
         records = await self.ledger.load_records(job.book_id)
+        known_live = any(one.fingerprint and one.chunk_ids for one in records.values())
+        if job.mode == "incremental" and known_live and not await holds_points(self.index, job.book_id):
+            raise IndexUnavailable(f"the index holds nothing of {job.book_id}: it was lost", LOST)
         plan = plan_changes(lessons, records, unreadable, job.mode)
         if job.mode == "recreate":
             known = {lesson.source_file for lesson in lessons} | records.keys() | unreadable
@@ -228,7 +232,8 @@ class Pipeline:
     async def _known_vectors(self, found: Mapping[str, Embedded]) -> dict[str, Vector]:
         """Vectors of texts that some live chunk of the book has been embedded for, by their hash."""
         vectors = await self.index.load_vectors(sorted({one.point_id for one in found.values()}))
-        return {embed_hash: vectors[one.point_id] for embed_hash, one in found.items() if one.point_id in vectors}
+        sound = {point_id for point_id, vector in vectors.items() if is_sound(vector)}
+        return {embed_hash: vectors[one.point_id] for embed_hash, one in found.items() if one.point_id in sound}
 
     async def _embed(self, shard: Shard) -> None:
         assert self.embedder is not None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,14 +13,20 @@ from typing import Literal
 
 from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
-from askbook.domain import Lesson, LessonRecord
-from askbook.index.keywords import count_terms, keyword_text
+from askbook.domain import Filters, Lesson, LessonRecord
+from askbook.index.embedders.base import Embedder, Vector, to_unit
+from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
 from askbook.index.vectors.base import VectorIndex
+from askbook.index.vectors.checks import is_sound
+from askbook.store.database import DAMAGED
 from askbook.store.ledger import DraftChunk, Ledger, slices
 
 Where = Literal["folder", "ledger", "index"]
 
 FILES_AT_ONCE = 200
+MADE_AGAIN = 32
+ALIKE = 0.95
+"""The cosine of a vector and the same made again; what is quantised differs a little with what it is made beside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +45,19 @@ class Verdict:
     chunks: int
     points: int
     differences: tuple[Difference, ...]
+    damaged: frozenset[str] = frozenset()
+    """The points whose vectors have to be made anew."""
 
     @property
     def agrees(self) -> bool:
         return not self.differences
 
 
-async def verify_book(book_id: str, ledger: Ledger, index: VectorIndex, embeds: bool) -> Verdict:
-    """Read the folder anew and compare it with all that is stored. `embeds`: whether vectors are expected."""
+async def verify_book(
+    book_id: str, ledger: Ledger, index: VectorIndex, embeds: bool, embedder: Embedder | None = None
+) -> Verdict:
+    """Read the folder anew and compare it with all that is stored. `embeds`: whether vectors are expected; with an
+    embedder some of them are made again, and compared."""
     book = await ledger.load_book(book_id)
     lessons, unreadable = await asyncio.to_thread(_read_folder, Path(book.folder), book_id)
     records = await ledger.load_records(book_id)
@@ -52,18 +65,34 @@ async def verify_book(book_id: str, ledger: Ledger, index: VectorIndex, embeds: 
     differences = [*_compare_files(lessons, records, unreadable)]
     terms: Counter[int] = Counter()
     live: set[str] = set()
+    damaged: set[str] = set()
+    sample: list[tuple[DraftChunk, Vector]] = []
     async for files, drafts, counts in _load_stored(ledger, book_id):
         live.update(draft.point_id for draft in drafts)
         terms += counts
         differences += await asyncio.to_thread(_compare_chunks, files, drafts, lessons, records)
         differences += _compare_points(drafts, points, embeds)
+        differences += [one async for one in _compare_words(drafts, points, index)]
+        if embeds:
+            stored = await index.load_vectors([one.point_id for one in drafts if points.get(one.point_id)])
+            unsound = [one for one in drafts if one.point_id in stored and not is_sound(stored[one.point_id])]
+            differences += [_tell_damaged(one) for one in unsound]
+            damaged.update(one.point_id for one in unsound)
+            sample += [(one, stored[one.point_id]) for one in drafts if one.point_id in stored.keys() - damaged]
+            sample = random.sample(sample, min(len(sample), MADE_AGAIN))
+    if embedder is not None and (others := await _find_others(sample, embedder)):
+        # Vectors of something else were put in their place, and nobody looked at the rest.
+        differences += map(_tell_damaged, others)
+        damaged = live
+    if damage := await ledger.database.find_damage():
+        differences.append(Difference("ledger", "", f"the database is damaged ({damage}). {DAMAGED}"))
     if points.keys() - live:
         differences.append(Difference("index", "", f"{len(points.keys() - live)} points belong to no chunk"))
     if Counter(await ledger.load_terms(book_id)) != terms:
         differences.append(Difference("ledger", "", "the word counts are not those of the chunks"))
     if book.total_chunks != len(live):
         differences.append(Difference("ledger", "", f"{book.total_chunks} chunks are said to be live, {len(live)} are"))
-    return Verdict(book_id, len(lessons), len(live), len(points), tuple(differences))
+    return Verdict(book_id, len(lessons), len(live), len(points), tuple(differences), frozenset(damaged))
 
 
 async def repair_book(verdict: Verdict, ledger: Ledger, index: VectorIndex, embeds: bool) -> None:
@@ -72,7 +101,7 @@ async def repair_book(verdict: Verdict, ledger: Ledger, index: VectorIndex, embe
     live = await mend_index(verdict.book_id, ledger, index)
     if embeds:
         points = await _load_points(index, verdict.book_id)
-        bare = sorted(point for point in live if not points.get(point, False))
+        bare = sorted(point for point in live if point in verdict.damaged or not points.get(point, False))
         await ledger.mark_embedded(bare, None)
 
 
@@ -134,6 +163,42 @@ def _compare_chunks(
             if chunks != stored or record.chunk_ids != tuple(chunk.id for chunk in chunks):
                 found.append(Difference("ledger", file, "its stored chunks are not those of the file"))
     return found
+
+
+async def _find_others(sample: Sequence[tuple[DraftChunk, Vector]], embedder: Embedder) -> list[DraftChunk]:
+    """Those whose vectors are not the embedder's."""
+    again = await embedder.embed_passages([draft.chunk.embed_text for draft, _ in sample]) if sample else []
+    pairs = zip(sample, again, strict=True)
+    return [draft for (draft, stored), vector in pairs if float(stored @ to_unit(vector)) < ALIKE]
+
+
+async def _compare_words(
+    drafts: list[DraftChunk], points: dict[str, bool], index: VectorIndex
+) -> AsyncIterator[Difference]:
+    """Each chunk is looked for by all its words and every filter that it passes: so the index proves what it holds of it."""
+    for draft in drafts:
+        chunk, words = draft.chunk, weigh_chunk(keyword_text(draft.chunk))
+        if draft.point_id not in points or not words.indices:
+            continue
+        filters = Filters(
+            chunk.book_id,
+            chunk.hardware_tier,
+            chunk.module,
+            chunk.chapter,
+            chunk.chapter,
+            chunk.lesson,
+            (chunk.proficiency_level,),
+            chunk.layer,
+            chunk.parent_doc_id,
+        )
+        hits = await index.find_keywords(words, filters, 1, [draft.point_id])
+        full = sum(weight * weight for weight in words.values)
+        if not hits or not math.isclose(hits[0].score, full, rel_tol=0.001):
+            yield Difference("index", chunk.source_file, f"chunk {chunk.chunk_index + 1} is not found by its words")
+
+
+def _tell_damaged(draft: DraftChunk) -> Difference:
+    return Difference("index", draft.chunk.source_file, f"chunk {draft.chunk.chunk_index + 1} has a damaged vector")
 
 
 def _compare_points(drafts: list[DraftChunk], points: dict[str, bool], embeds: bool) -> Iterator[Difference]:

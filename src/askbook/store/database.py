@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from askbook.store import sqlite as sqlite_driver
 HEAD = "0009"
 BUSY_SECONDS = 30
 """So long a writer waits for another one."""
+DAMAGED = "The file is damaged: restore a backup (askbook restore), or move it away and ingest the books again."
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 # What PostgreSQL cannot store: NUL, and half of a character.
@@ -85,6 +87,14 @@ class Database:
     def now(self) -> datetime | ColumnElement[datetime]:
         """One clock for all: the clocks of many machines do not agree, so PostgreSQL's own counts."""
         return func.now() if self.engine.dialect.name == "postgresql" else datetime.now(UTC)
+
+    async def find_damage(self) -> str:
+        """What SQLite finds wrong with its file; empty where nothing is, and of PostgreSQL, which checks itself."""
+        if self.engine.dialect.name != "sqlite":
+            return ""
+        async with self.reading() as connection:
+            found = str(await connection.scalar(text("PRAGMA integrity_check(1)")))
+        return "" if found == "ok" else found
 
     async def close(self) -> None:
         await self.engine.dispose()
@@ -198,7 +208,11 @@ def _translated(engine: AsyncEngine) -> Iterator[None]:
     except (IntegrityError, ProgrammingError, DataError):
         raise
     except DBAPIError as error:
-        raise StorageError(f"the database {where} refused: {error.orig}", _hint(str(error.orig))) from error
+        # What was read of a damaged file would only fill the screen.
+        why = str(error.orig).partition(" with text ")[0]
+        raise StorageError(f"the database {where} refused: {why}", _hint(why)) from error
+    except json.JSONDecodeError as error:
+        raise StorageError(f"the database {where} holds what askbook never wrote", DAMAGED) from error
     except OSError as error:
         raise StorageError(
             f"the database {where} cannot be reached: {error}", "Is it running, and is DATABASE_URL right?"
@@ -210,8 +224,8 @@ def _hint(message: str) -> str:
         return "Free some disk space, then run the same command again: nothing that was saved is lost."
     if "locked" in message:
         return "Another process is writing; try again in a moment."
-    if "not a database" in message or "malformed" in message:
-        return "Move the file away and ingest again, or set ASKBOOK_HOME to another folder."
+    if any(sign in message for sign in ("not a database", "malformed", "decode to UTF-8")):
+        return DAMAGED
     if "readonly" in message or "unable to open" in message:
         return "Check that the folder exists and may be written, or set ASKBOOK_HOME to another one."
     return "Try again; `askbook doctor` says what works."

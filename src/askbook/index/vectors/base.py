@@ -36,6 +36,9 @@ class Hit:
     score: float
 
 
+LOST = "Run `askbook verify --repair`: the index is built anew from what the database holds."
+
+
 class VectorIndex(Protocol):
     async def take_dimension(self, dimension: int) -> None:
         """Of the vectors to come, where it was not known when the index was opened."""
@@ -86,3 +89,9 @@ class VectorIndex(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+async def holds_points(index: VectorIndex, book_id: str) -> bool:
+    async for _ in index.scroll_points(book_id):
+        return True
+    return False

@@ -14,6 +14,8 @@ from askbook.index.embedders.base import Vector
 from askbook.index.vectors.base import Hit, Point, Sparse
 
 BATCH = 64
+OFF_LENGTH = 0.01
+"""Of a vector that was rounded on its way; what was written over is further off."""
 T = TypeVar("T")
 
 
@@ -43,6 +45,11 @@ def check_vector(vector: Vector, dimension: int) -> None:
         raise ValueError(f"a vector of shape {vector.shape} in an index of {dimension} dimensions")
     if not np.isfinite(vector).all():
         raise ValueError("a vector that is not finite")
+
+
+def is_sound(vector: Vector) -> bool:
+    """As the embedders make them and the engines keep them: finite, and of length one."""
+    return bool(abs(np.linalg.norm(vector.astype(np.float64)) - 1) < OFF_LENGTH)
 
 
 def check_sparse(sparse: Sparse) -> None:

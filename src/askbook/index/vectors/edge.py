@@ -23,7 +23,7 @@ import qdrant_edge as edge
 from askbook.domain import Filters
 from askbook.errors import AskbookError, DataInUse, IndexUnavailable, StorageError
 from askbook.index.embedders.base import Vector
-from askbook.index.vectors.base import Hit, Point, Sparse
+from askbook.index.vectors.base import LOST, Hit, Point, Sparse
 from askbook.index.vectors.checks import (
     check_dimension,
     check_points,
@@ -55,11 +55,11 @@ class EdgeIndex:
         self._shard: edge.EdgeShard | None = None
 
     @classmethod
-    async def open(cls, path: Path, dimension: int) -> EdgeIndex:
-        """`dimension` 0: keywords only, whatever vectors the folder holds."""
+    async def open(cls, path: Path, dimension: int, anew: bool = False) -> EdgeIndex:
+        """`dimension` 0: keywords only, whatever vectors the folder holds. `anew`: what it holds is thrown away."""
         index = cls(path, dimension)
         try:
-            await index._run(index._open)
+            await index._run(partial(index._open, anew))
         except BaseException:
             await index.close()
             raise
@@ -194,7 +194,7 @@ class EdgeIndex:
             raise IndexUnavailable("The index is closed")
         return self._shard
 
-    def _open(self) -> None:
+    def _open(self, anew: bool) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(self._path)
         _check_room(self._path.parent)
@@ -202,7 +202,7 @@ class EdgeIndex:
         shutil.rmtree(self._path / "temp_segments", ignore_errors=True)
         shutil.rmtree(_beside(self._path, "new"), ignore_errors=True)
         shutil.rmtree(_beside(self._path, "old"), ignore_errors=True)
-        if not _holds_index(self._path):
+        if anew or not _holds_index(self._path):
             _create(self._path, self._dimension)
         if _stored_dimension(self._path) is None:
             # Half-written: without it the engine reads the same from its segments.
@@ -249,7 +249,7 @@ def _translated(work: Callable[[], T]) -> T:
         if isinstance(error, OSError):
             raise StorageError(f"The disk refused: {error.strerror}", "Check the data folder.") from error
         raise IndexUnavailable(
-            "The index on disk cannot be read or written", "Run `askbook verify` to see what it still holds."
+            "The index on disk cannot be read or written", f"Is its folder writable, and sound? {LOST}"
         ) from error
 
 
@@ -287,10 +287,7 @@ def _load(path: Path) -> edge.EdgeShard:
     except Exception as error:  # the engine knows no other type
         if "No space left" in str(error) or "WouldBlock" in str(error):
             raise
-        raise IndexUnavailable(
-            "The index on disk is damaged",
-            f"Delete the folder `{path.name}` in the data folder, then run `askbook verify --repair`.",
-        ) from error
+        raise IndexUnavailable("The index on disk is damaged", LOST) from error
 
 
 def _holds_index(path: Path) -> bool:

@@ -88,6 +88,8 @@ class Lesson:
     """Where the front matter ends."""
     fingerprint: str
     """Changes whenever anything a chunk of this lesson carries would change."""
+    link_titles: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What links without words of their own lead to, by their targets."""
 
 
 @dataclass(frozen=True, slots=True)

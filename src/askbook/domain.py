@@ -83,11 +83,13 @@ class Lesson:
     title_in_file: bool
     """False when the title was made from the file name; such a title is not embedded, so that a rename costs nothing."""
     text: str
-    """The whole file, newlines as `\\n`; every offset of a chunk counts in it."""
+    """The whole file, newlines as `\\n`, with what it includes in its place; every offset of a chunk counts in it."""
     body_start: int
     """Where the front matter ends."""
     fingerprint: str
     """Changes whenever anything a chunk of this lesson carries would change."""
+    lines: Sequence[int] = ()
+    """Of each line of the text its line in the file, where something is included; else they are the same."""
     link_titles: Mapping[str, str] = field(default_factory=dict[str, str])
     """What links without words of their own lead to, by their targets."""
 

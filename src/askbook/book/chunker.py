@@ -14,7 +14,7 @@ from askbook.book.markup import has_components
 from askbook.book.sections import Block, Section, Source, fence_prefix, open_fences, parse_blocks, split_sections
 from askbook.domain import Chunk, Lesson, Piece
 
-CHUNKER_VERSION = 2
+CHUNKER_VERSION = 3
 NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 TARGET, MAXIMUM, SMALL, OVERLAP = 400, 512, 100, 60
 LONGEST_OVERLAP = 2 * OVERLAP
@@ -468,12 +468,16 @@ def _build(lesson: Lesson, source: Source, rendered: _Rendered, section: Section
         word_count=size.words,
         token_count=size.tokens,
         char_count=size.chars,
-        first_line=source.line_of(rendered.start),
-        last_line=source.line_of(rendered.end - 1),
+        first_line=_file_line(lesson, source.line_of(rendered.start)),
+        last_line=_file_line(lesson, source.line_of(rendered.end - 1)),
         start=rendered.start,
         end=rendered.end,
         pieces=rendered.pieces,
     )
+
+
+def _file_line(lesson: Lesson, line: int) -> int:
+    return lesson.lines[line - 1] if lesson.lines else line
 
 
 def _link(chunks: list[Chunk], lesson: Lesson) -> list[Chunk]:

@@ -13,15 +13,17 @@ from pathlib import Path
 
 from askbook.book.chunker import CHUNKER_VERSION, make_id
 from askbook.book.front_matter import FrontMatter, read_facet, read_front_matter, read_yaml
+from askbook.book.includes import expand_includes
 from askbook.book.layout import MAIN, Category, Folder, Layout, Page, Place, SummaryEntry, read_summary
 from askbook.book.manifest import EVERY_LESSON, FILE, LAYER, PROFICIENCY, TIER, read_manifest
+from askbook.book.notebooks import read_notebook
 from askbook.book.sections import find_title
 from askbook.domain import Book, Facet, FacetValue, Lesson, Problem
 from askbook.errors import BookError
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_SMALL_BYTES = 1024 * 1024
-EXTENSIONS = (".md", ".mdx", ".markdown")
+EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
 SUMMARIES = ("SUMMARY.md", "src/SUMMARY.md")
 CATEGORIES = ("_category_.json", "_category_.yml", "_category_.yaml")
 SKIPPED_FOLDERS = ("node_modules", "__pycache__", "_partials", "_includes", "_templates", "_build", "_site", "_book")
@@ -87,6 +89,8 @@ class _Text:
     page: Page
     text: str
     file_hash: str
+    lines: tuple[int, ...]
+    problems: tuple[Problem, ...]
 
 
 def _home(folder: Path) -> Path:
@@ -189,6 +193,7 @@ def _read_texts(
     for path, file in files.items():
         try:
             texts[path] = _read_text(path, file)
+            problems += texts[path].problems
         except Unreadable as error:
             problems.append(Problem(path, f"this file {error}", skipped=True))
         if on_file:
@@ -198,16 +203,44 @@ def _read_texts(
 
 def _read_text(path: str, file: Path) -> _Text:
     raw = _read_bytes(file, MAX_BYTES)
+    text = _decode(raw)
+    if path.lower().endswith(".ipynb"):
+        text = _read_notebook(text)
+    front = read_front_matter(text)
+    home = file.parents[path.count("/")]
+    expanded = expand_includes(path, text, front.body_start, lambda there: _read_included(home, there))
+    heading = None if front.text("title") else find_title(expanded.text, front.body_start)
+    file_hash = hashlib.sha256(raw)
+    for taken in expanded.taken:
+        file_hash.update(b"\0" + taken.encode())
+    problems = tuple(Problem(path, complaint) for complaint in dict.fromkeys(expanded.complaints))
+    return _Text(Page(path, front, heading), expanded.text, file_hash.hexdigest(), expanded.lines, problems)
+
+
+def _decode(raw: bytes) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Unreadable(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = text.replace("\0", "\ufffd")
-    front = read_front_matter(text)
-    heading = None if front.text("title") else find_title(text, front.body_start)
-    return _Text(Page(path, front, heading), text, hashlib.sha256(raw).hexdigest())
+    return text.replace("\0", "\ufffd")
+
+
+def _read_notebook(content: str) -> str:
+    try:
+        return read_notebook(content)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Unreadable("is not a notebook that can be read (broken JSON, or no cells in it)") from error
+
+
+def _read_included(home: Path, path: str) -> str | None:
+    """A file of the book by its path in it; no link, however it is made, leads out of the folder."""
+    try:
+        file = (home / path).resolve(strict=True)
+        return _decode(_read_bytes(file, MAX_SMALL_BYTES)) if file.is_relative_to(home) else None
+    except (OSError, RuntimeError, ValueError, Unreadable):
+        return None
 
 
 def _title_of_overview(home: Path) -> str | None:
@@ -326,6 +359,7 @@ def _build_lesson(book: Book, read: _Text, place: Place, problems: list[Problem]
         text=read.text,
         body_start=front.body_start,
         fingerprint="",
+        lines=read.lines,
     )
     return replace(lesson, fingerprint=_fingerprint(lesson))
 
@@ -351,7 +385,7 @@ def _read_value(page: Page, facet: Facet, warn_missing: bool, problems: list[Pro
 
 
 def _fingerprint(lesson: Lesson) -> str:
-    left_out = ("text", "fingerprint", "parent_doc_id")
+    left_out = ("text", "fingerprint", "parent_doc_id", "lines")
     fields = {name: getattr(lesson, name) for name in Lesson.__slots__ if name not in left_out}
     canonical = json.dumps([CHUNKER_VERSION, fields], sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()

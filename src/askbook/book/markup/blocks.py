@@ -6,7 +6,6 @@ One pass over the lines. A body that is indented under its marker moves left; a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from askbook.book.markup.spans import Hidden, Span
@@ -55,19 +54,104 @@ _UNSEEN_CODE = re.compile(r"[ \t]*(?://|#|<!--|/\*)[ \t]*highlight-(?:next-line|
 _RUST_HIDDEN = re.compile(r"[ \t]*#(?:[ \t][^\n]*)?$")
 
 LABELS = frozenset(
-    "note tip info warning danger caution important hint attention error success question failure bug example quote "
-    "abstract summary tldr todo check help seealso definition theorem lemma proof corollary remark exercise solution "
-    "proposition axiom algorithm property observation conjecture criterion assumption deprecated versionadded "
-    "versionchanged margin sidebar".split()
+    [
+        "note",
+        "tip",
+        "info",
+        "warning",
+        "danger",
+        "caution",
+        "important",
+        "hint",
+        "attention",
+        "error",
+        "success",
+        "question",
+        "failure",
+        "bug",
+        "example",
+        "quote",
+        "abstract",
+        "summary",
+        "tldr",
+        "todo",
+        "check",
+        "help",
+        "seealso",
+        "definition",
+        "theorem",
+        "lemma",
+        "proof",
+        "corollary",
+        "remark",
+        "exercise",
+        "solution",
+        "proposition",
+        "axiom",
+        "algorithm",
+        "property",
+        "observation",
+        "conjecture",
+        "criterion",
+        "assumption",
+        "deprecated",
+        "versionadded",
+        "versionchanged",
+        "margin",
+        "sidebar",
+    ]
 )
 _CODE = frozenset(
-    "code code-block code-cell sourcecode prompt ipython doctest testcode jupyter-execute literalinclude parsed-literal "
-    "mermaid graphviz eval-rst console highlight".split()
+    [
+        "code",
+        "code-block",
+        "code-cell",
+        "sourcecode",
+        "prompt",
+        "ipython",
+        "doctest",
+        "testcode",
+        "jupyter-execute",
+        "literalinclude",
+        "parsed-literal",
+        "mermaid",
+        "graphviz",
+        "eval-rst",
+        "console",
+        "highlight",
+    ]
 )
 _UNSEEN = frozenset(
-    "toctree tableofcontents contents bibliography index raw automodule autoclass autofunction autosummary only "
-    "substitution-reference currentmodule module highlight-options doctree listing-options sectionauthor meta "
-    "auto-section iframe video include myst-config sphinx-design autodoc2-object autodoc2-summary click".split()
+    [
+        "toctree",
+        "tableofcontents",
+        "contents",
+        "bibliography",
+        "index",
+        "raw",
+        "automodule",
+        "autoclass",
+        "autofunction",
+        "autosummary",
+        "only",
+        "substitution-reference",
+        "currentmodule",
+        "module",
+        "highlight-options",
+        "doctree",
+        "listing-options",
+        "sectionauthor",
+        "meta",
+        "auto-section",
+        "iframe",
+        "video",
+        "include",
+        "myst-config",
+        "sphinx-design",
+        "autodoc2-object",
+        "autodoc2-summary",
+        "click",
+    ]
 )
 _PICTURES = frozenset(("figure", "image", "figure-md", "subfigure"))
 _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
@@ -364,9 +448,9 @@ class _Scan:
         closing = _FENCE.match(self._text, begin, end)
         if closing and closing["mark"].startswith(mark) and not closing["info"].strip():
             self._end_fence(end)
-        elif _UNSEEN_CODE.match(self._text, begin, end):
-            self._hide_line(begin, end)
-        elif language.startswith("rust") and _RUST_HIDDEN.match(self._text, begin, end):
+        elif _UNSEEN_CODE.match(self._text, begin, end) or (
+            language.startswith("rust") and _RUST_HIDDEN.match(self._text, begin, end)
+        ):
             self._hide_line(begin, end)
 
     def _end_fence(self, end: int) -> None:
@@ -488,7 +572,7 @@ class _Scan:
     def _note_indents(self, start: int, end: int) -> None:
         """The lines of a formula move left with the body that they stand in."""
         at = self._text.find("\n", start, end) + 1
-        while self._indents and 0 < at:
+        while self._indents and at > 0:
             line = self._text[at : at + 4 * len(self._indents)]
             self._move_left(at, len(line) - len(line.lstrip(" \t")))
             at = self._text.find("\n", at, end) + 1

@@ -51,9 +51,9 @@ _BRACKETED = {
     "(": re.compile(r"\\\([^\n]{1,2000}?\\\)"),
     "[": re.compile(r"\\\[(?:(?!\n\s*\n).){1,5000}?\\\]", re.DOTALL),
 }
-_CODE_ROLES = frozenset("code file program option envvar command literal samp".split())
-_UNSEEN_ROLES = frozenset("label width height class index".split())
-_UNSEEN_CODES = frozenset("toc contents columns raw endraw comment".split())
+_CODE_ROLES = frozenset(["code", "file", "program", "option", "envvar", "command", "literal", "samp"])
+_UNSEEN_ROLES = frozenset(["label", "width", "height", "class", "index"])
+_UNSEEN_CODES = frozenset(["toc", "contents", "columns", "raw", "endraw", "comment"])
 
 
 def read_inline(

@@ -35,19 +35,151 @@ _OPENERS, _CLOSERS = "{([", "})]"
 _GOES_ON = ("=", "=>", ",", "+", "?", ":", "&&", "||", "(", "[", "{")
 
 _HTML = frozenset(
-    "a abbr address article aside audio b bdi bdo blockquote br button canvas caption center cite code col colgroup dd del "
-    "details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hr i "
-    "iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol optgroup option p "
-    "param picture pre q s samp section select small source span strike strong sub summary sup svg table tbody td template "
-    "textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g".split()
+    [
+        "a",
+        "abbr",
+        "address",
+        "article",
+        "aside",
+        "audio",
+        "b",
+        "bdi",
+        "bdo",
+        "blockquote",
+        "br",
+        "button",
+        "canvas",
+        "caption",
+        "center",
+        "cite",
+        "code",
+        "col",
+        "colgroup",
+        "dd",
+        "del",
+        "details",
+        "dfn",
+        "dialog",
+        "div",
+        "dl",
+        "dt",
+        "em",
+        "embed",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "font",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "i",
+        "iframe",
+        "img",
+        "input",
+        "ins",
+        "kbd",
+        "label",
+        "legend",
+        "li",
+        "link",
+        "main",
+        "map",
+        "mark",
+        "math",
+        "menu",
+        "meta",
+        "nav",
+        "noscript",
+        "object",
+        "ol",
+        "optgroup",
+        "option",
+        "p",
+        "param",
+        "picture",
+        "pre",
+        "q",
+        "s",
+        "samp",
+        "section",
+        "select",
+        "small",
+        "source",
+        "span",
+        "strike",
+        "strong",
+        "sub",
+        "summary",
+        "sup",
+        "svg",
+        "table",
+        "tbody",
+        "td",
+        "template",
+        "textarea",
+        "tfoot",
+        "th",
+        "thead",
+        "title",
+        "tr",
+        "track",
+        "tt",
+        "u",
+        "ul",
+        "var",
+        "video",
+        "wbr",
+        "path",
+        "rect",
+        "circle",
+        "line",
+        "polygon",
+        "g",
+    ]
 )
 _PARTING = frozenset(
-    "br hr p div li ul ol td th tr table dt dd dl h1 h2 h3 h4 h5 h6 summary details section article figure figcaption "
-    "blockquote option button".split()
+    [
+        "br",
+        "hr",
+        "p",
+        "div",
+        "li",
+        "ul",
+        "ol",
+        "td",
+        "th",
+        "tr",
+        "table",
+        "dt",
+        "dd",
+        "dl",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "summary",
+        "details",
+        "section",
+        "article",
+        "figure",
+        "figcaption",
+        "blockquote",
+        "option",
+        "button",
+    ]
 )
-_ALONE = frozenset("br hr img wbr p li td th tr dt dd".split())
+_ALONE = frozenset(["br", "hr", "img", "wbr", "p", "li", "td", "th", "tr", "dt", "dd"])
 _CODE = frozenset(("code", "tt", "samp", "pre"))
-_BOLD = frozenset("summary h1 h2 h3 h4 h5 h6 figcaption".split())
+_BOLD = frozenset(["summary", "h1", "h2", "h3", "h4", "h5", "h6", "figcaption"])
 _SHOWN = re.compile(
     r"\b(?P<name>title|label|header|heading|summary|caption|text|alt|description|question)\s*=\s*"
     r"(?:\{\s*)?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n]){1,300})(?P=quote)"
@@ -57,8 +189,8 @@ _ALT = re.compile(r"\b(?P<name>alt)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,3
 _TYPE = re.compile(r"\b(?:type|kind|variant|intent)\s*=\s*[\"'](\w+)[\"']")
 _ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
 _ITEM = re.compile(r"[\"'`]([^\"'`]{1,100})[\"'`]")
-_UNTITLED = frozenset("callout aside admonition alert".split())
-_TABS = frozenset("tab tabitem tabs.tab tabpanel".split())
+_UNTITLED = frozenset(["callout", "aside", "admonition", "alert"])
+_TABS = frozenset(["tab", "tabitem", "tabs.tab", "tabpanel"])
 
 
 class Tags:

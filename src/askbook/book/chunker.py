@@ -12,7 +12,7 @@ from itertools import pairwise, takewhile
 
 from askbook.book.markup import has_components
 from askbook.book.sections import Block, Section, Source, fence_prefix, open_fences, parse_blocks, split_sections
-from askbook.domain import Chunk, Lesson, Piece
+from askbook.domain import Chunk, Lesson, Piece, SectionStart
 
 CHUNKER_VERSION = 3
 NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
@@ -82,8 +82,11 @@ def split_lesson(lesson: Lesson) -> list[Chunk]:
     sections = split_sections(source.blocks)
     drafts = _merge_small(_pack_sections(source, sections))
     rendered = [_render(source, draft) for draft in _with_overlap(source, drafts)]
-    sections_of = [_section_of(draft, sections) for draft in drafts]
-    return _link([_build(lesson, source, *pair) for pair in zip(rendered, sections_of, strict=True)], lesson)
+    chunks = (
+        replace(_build(lesson, source, shown, _section_of(draft, sections)), sections=_starts(lesson, draft, sections))
+        for shown, draft in zip(rendered, drafts, strict=True)
+    )
+    return _link(list(chunks), lesson)
 
 
 # --- blocks → units -------------------------------------------------------------------------------
@@ -305,6 +308,30 @@ def _section_of(draft: list[Unit], sections: list[Section]) -> Section:
     return sections[next((unit.section for unit in draft if not unit.heading), draft[-1].section)]
 
 
+def _starts(lesson: Lesson, draft: list[Unit], sections: list[Section]) -> tuple[SectionStart, ...]:
+    firsts = {unit.section: unit.start for unit in reversed(draft)}
+    if len(firsts) == 1:
+        return ()
+    return tuple(
+        SectionStart(
+            start,
+            sections[number].headings[-1] if sections[number].headings else None,
+            _path_to(lesson, sections[number]),
+            _address_of(lesson, sections[number]),
+        )
+        for number, start in sorted(firsts.items())
+    )
+
+
+def _path_to(lesson: Lesson, section: Section) -> tuple[str, ...]:
+    above = (lesson.book_title, lesson.module_title, lesson.chapter_title, lesson.title)
+    return _without_repeats(above + section.headings)
+
+
+def _address_of(lesson: Lesson, section: Section) -> str:
+    return f"{lesson.url}#{section.anchor}" if section.anchor else lesson.url
+
+
 # --- drafts → chunks ------------------------------------------------------------------------------
 
 
@@ -440,7 +467,6 @@ def _build(lesson: Lesson, source: Source, rendered: _Rendered, section: Section
     text, size = rendered.text, measure(rendered.text)
     own_titles = _without_repeats(((lesson.title,) if lesson.title_in_file else ()) + section.headings)
     embed_text = f"{' › '.join(own_titles)}\n{text}" if own_titles else text
-    above = (lesson.book_title, lesson.module_title, lesson.chapter_title, lesson.title)
     return Chunk(
         id="",
         text=text,
@@ -451,13 +477,13 @@ def _build(lesson: Lesson, source: Source, rendered: _Rendered, section: Section
         chapter=lesson.chapter,
         lesson=lesson.lesson,
         section_title=section.headings[-1] if section.headings else None,
-        heading_path=_without_repeats(above + section.headings),
+        heading_path=_path_to(lesson, section),
         hardware_tier=lesson.hardware_tier,
         proficiency_level=lesson.proficiency_level,
         layer=lesson.layer,
         facets=lesson.facets,
         source_file=lesson.source_file,
-        url=f"{lesson.url}#{section.anchor}" if section.anchor else lesson.url,
+        url=_address_of(lesson, section),
         parent_doc_id=lesson.parent_doc_id,
         chunk_index=0,
         total_chunks=1,

@@ -14,7 +14,9 @@ ReadFile = Callable[[str], str | None]
 """A path in the book → the file's text; None where there is no such file in the book's folder."""
 
 _PATH = r"(?P<path>[^\s\"'{}:#\]]+)"
-_ANY = re.compile(r"\{\{\s*#|8<-|^<<<|@include|\{(?:literal)?include\}|readfile|\{\{[<%]\s*include|^\{\*|^import\b", re.MULTILINE)
+_ANY = re.compile(
+    r"\{\{\s*#|8<-|^<<<|@include|\{(?:literal)?include\}|readfile|\{\{[<%]\s*include|^\{\*|^import\b", re.MULTILINE
+)
 _MDBOOK = re.compile(
     rf"(?<!\\)\{{\{{\s*#(?:include|rustdoc_include|playground|playpen)\s+{_PATH}(?P<part>:[^\s{{}}]*)?[^{{}}\n]*\}}\}}"
 )
@@ -36,7 +38,16 @@ _FENCE = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)$")
 _MARK = re.compile(r"ANCHOR(?:_END)?:|-+8<-+[ \t]*\[(?:start|end):|#(?:end)?region\b")
 _RANGE = re.compile(r"(\d*)(?:[:,-](\d*))?$")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_BY_ENDING = {"rs": "rust", "py": "python", "yml": "yaml", "sh": "bash", "js": "js", "ts": "ts", "mjs": "js", "mts": "ts"}
+_BY_ENDING = {
+    "rs": "rust",
+    "py": "python",
+    "yml": "yaml",
+    "sh": "bash",
+    "js": "js",
+    "ts": "ts",
+    "mjs": "js",
+    "mts": "ts",
+}
 
 
 @dataclass(slots=True)
@@ -103,7 +114,9 @@ class _Expansion:
                 partials[found["name"]] = found["path"]
             yield number, self._expand_line(path, line, bool(fence), partials, above)
 
-    def _expand_line(self, path: str, line: str, in_fence: bool, partials: dict[str, str], above: tuple[str, ...]) -> str:
+    def _expand_line(
+        self, path: str, line: str, in_fence: bool, partials: dict[str, str], above: tuple[str, ...]
+    ) -> str:
         if found := _SNIPPET.match(line):
             return self._take(path, found["path"], found["part"] or "", found["indent"], above) or line
         if "{{" in line and not _SHORTCODE.match(line):

@@ -15,7 +15,7 @@ from askbook.api.lesson_text import Rendered, Span, rebuild_text, render_lesson
 from askbook.domain import Chunk, Outline, OutlineLesson
 from askbook.errors import NotFound
 
-EXTENSIONS = (".md", ".mdx", ".markdown")
+EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
 
 
 def read_url(public_id: str, lesson: OutlineLesson) -> str:
@@ -38,7 +38,9 @@ def render_page(
     outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Span | None
 ) -> str:
     mdx = lesson.source_file.endswith(".mdx")
-    rendered = render_lesson(rebuild_text(chunks), mdx, _Links(outline, public_id, lesson).resolve, cited)
+    rebuilt = rebuild_text(chunks)
+    place = rebuilt.find(cited) if cited else None
+    rendered = render_lesson(rebuilt.text, mdx, _Links(outline, public_id, lesson).resolve, place, rebuilt.anchors)
     has_title = rendered.headings and rendered.headings[0].level == 1
     at = outline.lessons.index(lesson)
     before = outline.lessons[at - 1] if at else None

@@ -14,7 +14,7 @@ from askbook.book.markup import has_components
 from askbook.book.sections import Block, Section, Source, fence_prefix, open_fences, parse_blocks, split_sections
 from askbook.domain import Chunk, Lesson, Piece, SectionStart
 
-CHUNKER_VERSION = 3
+CHUNKER_VERSION = 2
 NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 TARGET, MAXIMUM, SMALL, OVERLAP = 400, 512, 100, 60
 LONGEST_OVERLAP = 2 * OVERLAP

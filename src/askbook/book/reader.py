@@ -16,6 +16,7 @@ from askbook.book.front_matter import FrontMatter, read_facet, read_front_matter
 from askbook.book.includes import expand_includes
 from askbook.book.layout import MAIN, Category, Folder, Layout, Page, Place, SummaryEntry, read_summary
 from askbook.book.manifest import EVERY_LESSON, FILE, LAYER, PROFICIENCY, TIER, read_manifest
+from askbook.book.markup import MARKUP_VERSION
 from askbook.book.notebooks import read_notebook
 from askbook.book.sections import find_title
 from askbook.domain import Book, Facet, FacetValue, Lesson, Problem
@@ -387,5 +388,7 @@ def _read_value(page: Page, facet: Facet, warn_missing: bool, problems: list[Pro
 def _fingerprint(lesson: Lesson) -> str:
     left_out = ("text", "fingerprint", "parent_doc_id", "lines")
     fields = {name: getattr(lesson, name) for name in Lesson.__slots__ if name not in left_out}
-    canonical = json.dumps([CHUNKER_VERSION, fields], sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    canonical = json.dumps(
+        [CHUNKER_VERSION, MARKUP_VERSION, fields], sort_keys=True, ensure_ascii=True, separators=(",", ":")
+    )
     return hashlib.sha256(canonical.encode()).hexdigest()

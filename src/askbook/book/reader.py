@@ -17,6 +17,7 @@ from askbook.book.includes import expand_includes
 from askbook.book.layout import MAIN, Category, Folder, Layout, Page, Place, SummaryEntry, read_summary
 from askbook.book.manifest import EVERY_LESSON, FILE, LAYER, PROFICIENCY, TIER, read_manifest
 from askbook.book.markup import MARKUP_VERSION
+from askbook.book.markup.references import find_labels, find_link_titles
 from askbook.book.notebooks import read_notebook
 from askbook.book.sections import find_title
 from askbook.domain import Book, Facet, FacetValue, Lesson, Problem
@@ -71,7 +72,15 @@ def read_lessons(
     texts, unreadable = _read_texts(files, on_file)
     problems += unreadable
     layout = _build_layout(_home(folder), book, texts, problems)
-    lessons = [_build_lesson(book, texts[page.path], place, problems) for page, place in layout.place_pages()]
+    placed = list(layout.place_pages())
+    titles, labels = (
+        {page.path: place.title for page, place in placed},
+        find_labels(text.text for text in texts.values()),
+    )
+    lessons: list[Lesson] = []
+    for page, place in placed:
+        linked = find_link_titles(page.path, texts[page.path].text, titles, labels)
+        lessons.append(_build_lesson(book, texts[page.path], place, linked, problems))
     return lessons, problems + layout.problems
 
 
@@ -320,7 +329,9 @@ def _read_category(home: Path, folder: Folder, problems: list[Problem]) -> Categ
 # --- lessons --------------------------------------------------------------------------------------
 
 
-def _build_lesson(book: Book, read: _Text, place: Place, problems: list[Problem]) -> Lesson:
+def _build_lesson(
+    book: Book, read: _Text, place: Place, link_titles: Mapping[str, str], problems: list[Problem]
+) -> Lesson:
     page = read.page
     front = page.front
     if front.complaint:
@@ -361,6 +372,7 @@ def _build_lesson(book: Book, read: _Text, place: Place, problems: list[Problem]
         body_start=front.body_start,
         fingerprint="",
         lines=read.lines,
+        link_titles=link_titles,
     )
     return replace(lesson, fingerprint=_fingerprint(lesson))
 

@@ -49,14 +49,22 @@ def find_raw(chunk: Chunk) -> list[tuple[str, str]]:
     ]
 
 
+# What no reader of the site sees: programs and their attributes, options of directives, comments, names of icons.
+UNSEEN = re.compile(
+    r"<!--.*?-->|\{/\*.*?\*/\}|<(script|style)\b.*?</\1>|\{\{[<%].*?[>%]\}\}|^(?:import|export)\s.*?(?=\n\s*\n|\Z)|</?[A-Za-z][^<>]*>"
+    r"|^[ \t]*:[\w-]+:[^\n]*|^[ \t]*(?:`{3,}|:{3,})\{[^\n]*|^%[^\n]*|^\([\w:.-]+\)=|^\[(?://|comment)\]:[^\n]*"
+    r"|\{[^{}]*\}|:[\w]+-[\w-]+:|\]\([^()]*\)|\]\[[^\[\]]*\]|`[^`\n]*`|^#[ \t][^\n]*$|:cite\w*:`[^`]*`",
+    re.DOTALL | re.MULTILINE,
+)
+
+
 def find_lost(lesson: Lesson, chunks: list[Chunk]) -> list[str]:
-    """Lines of prose with words that no chunk shows anywhere; titles of markers are shown with their chunk."""
+    """Lines most of whose words no chunk shows anywhere."""
     shown = set(PROSE.findall(" ".join(chunk.text for chunk in chunks)))
-    body = re.sub(r"<!--.*?-->|\{/\*.*?\*/\}|<(script|style)\b.*?</\1>", "", lesson.text[lesson.body_start :], flags=re.DOTALL)
     lost: list[str] = []
-    for line in body.split("\n"):
-        words = PROSE.findall(re.sub(r"<[^<>]*>|\{[^{}]*\}|\]\([^()]*\)|\]\[[^\[\]]*\]|`[^`]*`", " ", line))
-        if len(words) >= 4 and sum(word not in shown for word in words) > len(words) / 2:
+    for line in UNSEEN.sub(" ", lesson.text[lesson.body_start :]).split("\n"):
+        words = PROSE.findall(line)
+        if len(words) >= 3 and sum(word not in shown for word in words) > len(words) / 2:
             lost.append(line)
     return lost
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from askbook.book.markup.spans import Hidden, Span
+from askbook.book.markup.spans import LABELS, Hidden, Span
+from askbook.book.markup.tags import ESM, statement_end
 
 _PREFIX = r"(?P<prefix>[ \t]*+(?:(?:>|[-*+]|\d{1,9}[.)])(?:[ \t]++|(?=>)|$))*+)"
 _FENCE = re.compile(rf"{_PREFIX}(?P<mark>`{{3,}}+(?=[^`\n]*+$)|~{{3,}}+|:{{3,}}+)(?P<info>[^\n]*+)")
+_ESM = re.compile(ESM)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _LINE = re.compile(
     r"(?P<material>(?:!!!|\?\?\?\+?)[ \t]++[A-Za-z])"
@@ -21,6 +23,7 @@ _LINE = re.compile(
     r"|(?P<d2l>:(?:begin_tab:|end_tab:))"
     r"|(?P<label>\([\w:.-]+\)=[ \t]*$|:label:`[^`\n]*`[ \t]*$)"
     r"|(?P<contents>(?:\[TOC\]|\[\[_?toc_?\]\]|\[(?://|comment)\]:[ \t]*(?:#|<>)[^\n]*)[ \t]*$)"
+    r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$)"
     r"|(?P<comment><!--|\{/\*|<(?P<unseen>script|style)\b)"
     r"|(?P<alert>>[ \t]?\[!(?P<kind>\w+)\][+-]?)"
     r"|(?P<math>\$\$|\\\[|\\begin\{(?P<env>[a-z]+\*?)\})"
@@ -36,6 +39,7 @@ _OPTIONS = re.compile(
 )
 _API_OPTIONS = re.compile(r"(?:[ \t]{4,}[^\n]*(?:\n|\Z))+")
 _CAPTION = re.compile(r"^[ \t>]*:?(?:caption|name-of-tab|header):[ \t]*(.+)$", re.MULTILINE)
+_ALT = re.compile(r"^[ \t>]*:?alt:[ \t]*(.+)$", re.MULTILINE)
 _CONTAINER = re.compile(
     r"[ \t]*(?:\{(?P<directive>[\w:.+-]++)\}[ \t]*(?P<argument>[^\n]*)"
     r"|\{(?P<classes>[.#][^{}\n]*|[\w-]+=[^{}\n]*)\}"
@@ -53,54 +57,6 @@ _TRAILING = re.compile(r"[ \t]*(?:\{[^{}\n]*\})?[ \t]*$")
 _UNSEEN_CODE = re.compile(r"[ \t]*(?://|#|<!--|/\*)[ \t]*highlight-(?:next-line|start|end)[ \t]*(?:-->|\*/)?[ \t]*$")
 _RUST_HIDDEN = re.compile(r"[ \t]*#(?:[ \t][^\n]*)?$")
 
-LABELS = frozenset(
-    [
-        "note",
-        "tip",
-        "info",
-        "warning",
-        "danger",
-        "caution",
-        "important",
-        "hint",
-        "attention",
-        "error",
-        "success",
-        "question",
-        "failure",
-        "bug",
-        "example",
-        "quote",
-        "abstract",
-        "summary",
-        "tldr",
-        "todo",
-        "check",
-        "help",
-        "seealso",
-        "definition",
-        "theorem",
-        "lemma",
-        "proof",
-        "corollary",
-        "remark",
-        "exercise",
-        "solution",
-        "proposition",
-        "axiom",
-        "algorithm",
-        "property",
-        "observation",
-        "conjecture",
-        "criterion",
-        "assumption",
-        "deprecated",
-        "versionadded",
-        "versionchanged",
-        "margin",
-        "sidebar",
-    ]
-)
 _CODE = frozenset(
     [
         "code",
@@ -299,6 +255,10 @@ class _Scan:
     # --- listings and directives ------------------------------------------------------------------
 
     def _read_markup(self, begin: int, at: int, end: int, indent: int) -> None:
+        if self._mdx and at == begin and _ESM.match(self._text, at):
+            # What an import or export holds is a program, whatever its lines look like.
+            self.passed = statement_end(self._text, at) or 0
+            return
         if fence := _FENCE.match(self._text, begin, end):
             if fence["mark"][0] == ":":
                 self._read_colons(fence, end)
@@ -374,7 +334,8 @@ class _Scan:
         argument = found.span("argument") if found["argument"].strip() else None
         if name in _PICTURES:
             argument = None
-        seen = _CAPTION.search(self._text, options.start(), options.end()) if options and argument is None else None
+        caption = _ALT if name == "image" else _CAPTION
+        seen = caption.search(self._text, *options.span()) if options and argument is None else None
         if seen:
             self._hide(begin, options.start() if options else end + 1)
             self._hide_options(options, seen)
@@ -494,7 +455,7 @@ class _Scan:
             case "d2l":
                 name = re.compile(r":begin_tab:`([^`\n]*)`").match(self._text, at, end)
                 self._label(at, end, name.span(1) if name else None, "")
-            case "label" | "contents":
+            case "label" | "contents" | "unresolved":
                 self._hide_line(begin, end)
             case "comment" | "unseen":
                 self._hide_comment(found, begin, at)

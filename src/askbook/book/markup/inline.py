@@ -6,8 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
-from askbook.book.markup.blocks import LABELS
-from askbook.book.markup.spans import CodeSpans, Hidden, Span
+from askbook.book.markup.spans import LABELS, CodeSpans, Hidden, Span
 from askbook.book.markup.tags import ESM, Tags, comment_end, statement_end, tag_end
 
 _SIGNS = r"[\\`<{\[$]|:(?=[a-z])|==(?=[^\s=])|\+\+(?=[a-z\"])"
@@ -167,6 +166,8 @@ class _Scan:
         end, looked_to = tag_end(self._text, found.end())
         if end is None:
             self._patience -= looked_to - at
+            return None
+        if not self._mdx and not self._tags.is_whole(at, end, found["name"]):
             return None
         self._found += self._tags.show(at, end, found["name"] or "")
         return end

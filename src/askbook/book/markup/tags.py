@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from askbook.book.markup.blocks import LABELS
-from askbook.book.markup.spans import Hidden, Span
+from askbook.book.markup.spans import LABELS, Hidden, Span
 
 ESM = r"(?=import[ \t{*\"']|export[ \t{*])\w++"
 _EXPRESSION_END = re.compile(r"\*/\s*+\}")
@@ -181,11 +180,12 @@ _ALONE = frozenset(["br", "hr", "img", "wbr", "p", "li", "td", "th", "tr", "dt",
 _CODE = frozenset(("code", "tt", "samp", "pre"))
 _BOLD = frozenset(["summary", "h1", "h2", "h3", "h4", "h5", "h6", "figcaption"])
 _SHOWN = re.compile(
-    r"\b(?P<name>title|label|header|heading|summary|caption|text|alt|description|question)\s*=\s*"
-    r"(?:\{\s*)?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n]){1,300})(?P=quote)"
+    r"\b(?P<name>title|label|header|heading|summary|caption|text|alt|description|question|file-?name)\s*=\s*"
+    r"(?:\{\s*)?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote)|\n\s*\n).){1,500})(?P=quote)",
+    re.DOTALL,
 )
 _VALUE = re.compile(r"\b(?P<name>value|name)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,100})(?P=quote)")
-_ALT = re.compile(r"\b(?P<name>alt)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)")
+_ALT = re.compile(r"\balt\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote)|\n\s*\n).){1,1000})(?P=quote)", re.DOTALL)
 _TYPE = re.compile(r"\b(?:type|kind|variant|intent)\s*=\s*[\"'](\w+)[\"']")
 _ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
 _ITEM = re.compile(r"[\"'`]([^\"'`]{1,100})[\"'`]")
@@ -213,7 +213,12 @@ class Tags:
             return False
         if self._text[begin + 1] == "/":
             return True
-        return self._opens_line(begin) and (self._text[begin + 1 + len(name)] != ">" or self._is_closed(name))
+        return self._text[begin + 1 + len(name)] != ">" or (self._opens_line(begin) and self._is_closed(name))
+
+    def is_whole(self, begin: int, end: int, name: str) -> bool:
+        """Among words a component has attributes or closes itself; `a <B and c> d` does not."""
+        known = name.lower() in _HTML or not name or self._opens_line(begin) or self._text[begin + 1] == "/"
+        return known or "=" in self._text[begin:end] or self._text[end - 2] == "/"
 
     def _is_closed(self, name: str) -> bool:
         if name not in self._closed:
@@ -257,8 +262,13 @@ class Tags:
         shown = [one.span("value") for one in _SHOWN.finditer(self._text, begin, end)]
         if not shown and name in _TABS and (value := _VALUE.search(self._text, begin, end)):
             shown = [value.span("value")]
-        if shown:
+        if shown and self._is_in_heading(begin):
+            # The heading's name and anchor are without it.
+            words = self._text[slice(*shown[0])]
+            yield Hidden(begin, end, f"({words})", "")
+        elif shown:
             yield from self._between(begin, end, shown, "**" if self._opens_line(begin) else "")
+        if shown:
             return
         label = ""
         if name in _TABS and self._rows and self._rows[-1]:
@@ -281,13 +291,16 @@ class Tags:
         last = bold if len(shown) == 1 else ""
         yield Hidden(at, end, f"{last}{self._gap(end)}" if bold else " ", last)
 
+    def _is_in_heading(self, begin: int) -> bool:
+        return self._text.startswith("#", self._text.rfind("\n", 0, begin) + 1)
+
     def _gap(self, end: int) -> str:
         """Below a label stands a blank line."""
         line_end = self._text.find("\n", end)
         return "\n\n" if self._text[end : line_end if line_end >= 0 else len(self._text)].strip() else "\n"
 
     def _opens_line(self, begin: int) -> bool:
-        return not self._text[self._text.rfind("\n", 0, begin) + 1 : begin].strip(" \t")
+        return not self._text[self._text.rfind("\n", 0, begin) + 1 : begin].strip(" \t>")
 
 
 def comment_end(text: str, at: int, closing: str) -> int:

@@ -51,7 +51,8 @@ def find_raw(chunk: Chunk) -> list[tuple[str, str]]:
 
 # What no reader of the site sees: programs and their attributes, options of directives, comments, names of icons.
 UNSEEN = re.compile(
-    r"<!--.*?-->|\{/\*.*?\*/\}|<(script|style)\b.*?</\1>|\{\{[<%].*?[>%]\}\}|^(?:import|export)\s.*?(?=\n\s*\n|\Z)|</?[A-Za-z][^<>]*>"
+    r"^[ \t]*`{3,}\{toctree\}.*?^[ \t]*`{3,}|^[ \t]*`{3,}\{[^\n]*\n[ \t]*---\n.*?^[ \t]*---$|^[ \t>]*(?:`{3,}|~{3,})[^\n]*|//[ ]highlight-[\w-]+"
+    r"|<!--.*?-->|\{/\*.*?\*/\}|<(script|style)\b.*?</\1>|\{\{[<%].*?[>%]\}\}|^(?:import|export)\s.*?(?=\n\s*\n|\Z)|</?[A-Za-z][^<>]*>"
     r"|^[ \t]*:[\w-]+:[^\n]*|^[ \t]*(?:`{3,}|:{3,})\{[^\n]*|^%[^\n]*|^\([\w:.-]+\)=|^\[(?://|comment)\]:[^\n]*"
     r"|\{[^{}]*\}|:[\w]+-[\w-]+:|\]\([^()]*\)|\]\[[^\[\]]*\]|`[^`\n]*`|^#[ \t][^\n]*$|:cite\w*:`[^`]*`",
     re.DOTALL | re.MULTILINE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from askbook.book.markup.blocks import read_blocks
 from askbook.book.markup.inline import read_inline
@@ -18,7 +19,8 @@ _COMPONENT = re.compile(
 )
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
-_BLANK_BELOW = re.compile(r"[ \t]*\n[ \t]*(?:\n|\Z)|[ \t]*\Z")
+_BLANK = re.compile(r"[ \t>]*(?:\n|\Z)")
+_BLANK_REST = re.compile(r"[ \t]*(?:\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,19 @@ def read_markup(text: str, start: int, mdx: bool, titles: Mapping[str, str]) -> 
     formulas = list(blocks.math)
     inline = list(read_inline(text, start, mdx, skip, formulas, titles))
     inline = [whole_lines(text, one) for one in join_neighbours(text, inline)]
-    return Markup([_tight(text, one) for one in _apart([*lines, *inline])], sorted(formulas), blocks.math)
+    return Markup(_tighten(text, _apart([*lines, *inline])), sorted(formulas), blocks.math)
 
 
-def _tight(text: str, hidden: Hidden) -> Hidden:
-    """One blank line is enough below a label."""
-    if hidden.filler.endswith("\n") and _BLANK_BELOW.match(text, hidden.end):
-        return replace(hidden, filler=hidden.filler.rstrip("\n"))
-    return hidden
+def _tighten(text: str, found: list[Hidden]) -> list[Hidden]:
+    """One blank line is enough below a label; a line that is hidden is one too."""
+    tight: list[Hidden] = []
+    for one, after in zip_longest(found, found[1:]):
+        at = one.end + (text[one.end : one.end + 1] == "\n")
+        gone = after and after.start == at and not after.filler and text[after.end - 1 : after.end] == "\n"
+        if one.filler.endswith(("\n", "\n>")) and _BLANK_REST.match(text, one.end) and (gone or _BLANK.match(text, at)):
+            one = replace(one, filler=one.filler.rstrip("\n>"))
+        tight.append(one)
+    return tight
 
 
 def _join(spans: list[Span]) -> list[Span]:

@@ -24,6 +24,7 @@ _LINE = re.compile(
     r"|(?P<label>\([\w:.-]+\)=[ \t]*$|:label:`[^`\n]*`[ \t]*$)"
     r"|(?P<contents>(?:\[TOC\]|\[\[_?toc_?\]\]|\[(?://|comment)\]:[ \t]*(?:#|<>)[^\n]*)[ \t]*$)"
     r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$)"
+    r"|(?P<shortcode>\{\{<[ \t]*(?P<code>tabpane|tab|highlight)\b(?P<told>[^{}\n]*)>\}\}[ \t]*$)"
     r"|(?P<comment><!--|\{/\*|<(?P<unseen>script|style)\b)"
     r"|(?P<alert>>[ \t]?\[!(?P<kind>\w+)\][+-]?)"
     r"|(?P<math>\$\$|\\\[|\\begin\{(?P<env>[a-z]+\*?)\})"
@@ -109,6 +110,14 @@ _UNSEEN = frozenset(
         "click",
     ]
 )
+_PREFIXES = {
+    "versionadded": "New in version ",
+    "versionchanged": "Changed in version ",
+    "deprecated": "Deprecated since version ",
+} | {
+    name: f"{name.capitalize()}: "
+    for name in ["theorem", "lemma", "proof", "corollary", "definition", "exercise", "algorithm"]
+}
 _PICTURES = frozenset(("figure", "image", "figure-md", "subfigure"))
 _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
 
@@ -164,6 +173,7 @@ class _Scan:
         self._in_code = False
         self._after_text = False
         self._line_is_hidden = False
+        self._pane_is_code = False
 
     # --- lines ------------------------------------------------------------------------------------
 
@@ -340,7 +350,7 @@ class _Scan:
             self._hide(begin, options.start() if options else end + 1)
             self._hide_options(options, seen)
             return
-        self._label(begin, end, argument, name if name in LABELS else "")
+        self._label(begin, end, argument, name if name in LABELS else "", _PREFIXES.get(name, ""))
         if options:
             self._hide_options(options, None)
 
@@ -358,6 +368,10 @@ class _Scan:
         mark, begin = fence["mark"], fence.start("mark")
         info = fence["info"].strip()
         if not info and self._close_with(mark, begin, end):
+            return
+        if info == "mdx-code-block":
+            self._bodies.append(_Body(mark=mark, opened=begin))
+            self._hide_line(begin, end)
             return
         found = _CONTAINER.match(self._text, fence.start("info"), end) if info.startswith("{") else None
         directive = found["directive"].lower().rpartition(":")[2] if found and found["directive"] else None
@@ -457,6 +471,8 @@ class _Scan:
                 self._label(at, end, name.span(1) if name else None, "")
             case "label" | "contents" | "unresolved":
                 self._hide_line(begin, end)
+            case "shortcode" | "code" | "told":
+                self._read_shortcode(found, at, end)
             case "comment" | "unseen":
                 self._hide_comment(found, begin, at)
             case "alert" | "kind":
@@ -470,16 +486,35 @@ class _Scan:
             case _:
                 pass
 
+    def _read_shortcode(self, found: re.Match[str], at: int, end: int) -> None:
+        """Docsy shows the content of a tab as a listing, unless its pane says that it is text."""
+        name, told = found["code"], found["told"]
+        if name == "tabpane":
+            self._pane_is_code = not re.search(r"text=\"?true", told)
+        if name == "tabpane" or (name == "tab" and not self._pane_is_code):
+            return
+        closing = re.compile(rf"^[ \t]*\{{\{{<[ \t]*/[ \t]*{name}[ \t]*>\}}\}}[ \t]*$", re.MULTILINE)
+        stop = closing.search(self._text, end, end + _FORMULA_MAX)
+        if stop is None or "```" in self._text[end : stop.start()]:
+            return
+        title = re.search(r"\b(?:header|title)=\"([^\"\n]+)\"", told)
+        language = re.search(r"\blang=\"?([\w+-]+)" if name == "tab" else r"^[ \t]*([\w+-]+)", told)
+        fence = f"```{language[1] if language else ''}"
+        self._hide(at, end, f"**{title[1]}**\n\n{fence}" if title else fence, fence)
+        self._hide(*stop.span(), "```", "```")
+        self.blocks.code.append((end, stop.start()))
+        self.passed = stop.end()
+
     def _indent_body(self, indent: int) -> None:
         self._indents.append(len(self._bodies))
         self._bodies.append(_Body(indent=indent + 4))
 
-    def _label(self, begin: int, end: int, title: Span | None, kind: str) -> None:
+    def _label(self, begin: int, end: int, title: Span | None, kind: str, prefix: str = "") -> None:
         """A marker's line as readers see it: its title, else what it is; a paragraph of its own."""
         before = "\n" if self._after_text else ""
         if title is not None and self._text[slice(*title)].strip():
             bold = "" if re.search(r"[*_`$\[]", self._text[slice(*title)]) else "**"
-            self._hide(begin, title[0], before + bold, bold)
+            self._hide(begin, title[0], before + bold + prefix, bold)
             self._hide(title[1], end, f"{bold}\n", bold)
         elif kind:
             words = "See also" if kind == "seealso" else kind.replace("-", " ").capitalize()

@@ -363,7 +363,7 @@ def _render(source: Source, draft: list[Unit]) -> _Rendered:
         parts += _shown_dedented(source, unit)
     parts += [draft[-1].after] if draft[-1].after else []
     suspect = source.mdx or any(unit.part for unit in draft)
-    return _assemble(source.text, parts, headers, suspect)
+    return _assemble(source.text, parts, headers, suspect, (draft[0].start, draft[-1].end))
 
 
 def _outdented(source: Source, draft: list[Unit]) -> list[Unit]:
@@ -405,7 +405,7 @@ def _shown_dedented(source: Source, unit: Unit) -> Iterator[Span | str]:
             yield part if not isinstance(part, str) else part.replace("\n" + " " * unit.dedent, "\n")
 
 
-def _assemble(text: str, parts: list[Span | str], headers: set[int], suspect: bool) -> _Rendered:
+def _assemble(text: str, parts: list[Span | str], headers: set[int], suspect: bool, whole_span: Span) -> _Rendered:
     pieces: list[Piece] = []
     written: list[str] = []
     at, hull = 0, []
@@ -425,6 +425,8 @@ def _assemble(text: str, parts: list[Span | str], headers: set[int], suspect: bo
     whole = "".join(written).rstrip()
     pieces = [replace(piece, length=min(piece.length, len(whole) - piece.text_at)) for piece in pieces]
     pieces = [piece for piece in pieces if piece.length > 0]
+    # A chunk of nothing but labels stands where their markers do.
+    hull = hull or [whole_span]
     start = min(span[0] for span in hull)
     end = start + len(text[start : max(span[1] for span in hull)].rstrip())
     whole, pieces = _close_fences(whole, pieces) if suspect else (whole, pieces)

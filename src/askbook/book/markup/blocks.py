@@ -174,6 +174,8 @@ class _Scan:
         self._after_text = False
         self._line_is_hidden = False
         self._pane_is_code = False
+        # What never ends costs a look ahead; when all of them have cost this much, the rest stay as they are.
+        self._patience = 2 * len(text) + 10_000
 
     # --- lines ------------------------------------------------------------------------------------
 
@@ -494,7 +496,8 @@ class _Scan:
         if name == "tabpane" or (name == "tab" and not self._pane_is_code):
             return
         closing = re.compile(rf"^[ \t]*\{{\{{<[ \t]*/[ \t]*{name}[ \t]*>\}}\}}[ \t]*$", re.MULTILINE)
-        stop = closing.search(self._text, end, end + _FORMULA_MAX)
+        stop = closing.search(self._text, end, end + _FORMULA_MAX) if self._patience > 0 else None
+        self._patience -= 0 if stop else _FORMULA_MAX
         if stop is None or "```" in self._text[end : stop.start()]:
             return
         title = re.search(r"\b(?:header|title)=\"([^\"\n]+)\"", told)
@@ -521,6 +524,8 @@ class _Scan:
             self._hide(begin, end, f"{before}**{words}**\n", f"**{words}**")
         else:
             self._hide_line(begin, end)
+        # A blank line stands below it already.
+        self._line_is_hidden = True
 
     def _read_alert(self, found: re.Match[str], end: int) -> None:
         """GitHub's `> [!NOTE]`, and with a title, as others have it."""

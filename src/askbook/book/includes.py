@@ -17,6 +17,7 @@ _PATH = r"(?P<path>[^\s\"'{}:#\]]+)"
 _ANY = re.compile(
     r"\{\{\s*#|8<-|^<<<|@include|\{(?:literal)?include\}|readfile|\{\{[<%]\s*include|^\{\*|^import\b", re.MULTILINE
 )
+_SIGNS = ("{{", "8<-", "<<<", "@include", "include}", "{*", "\nimport ")
 _MDBOOK = re.compile(
     rf"(?<!\\)\{{\{{\s*#(?:include|rustdoc_include|playground|playpen)\s+{_PATH}(?P<part>:[^\s{{}}]*)?[^{{}}\n]*\}}\}}"
 )
@@ -63,7 +64,7 @@ class Expanded:
 
 def expand_includes(path: str, text: str, start: int, read_file: ReadFile) -> Expanded:
     """The page with what it includes in its place, from `start` on."""
-    if _ANY.search(text, start) is None:
+    if not any(sign in text for sign in _SIGNS) or _ANY.search(text, start) is None:
         return Expanded(text)
     first = text.count("\n", 0, start)
     expansion = _Expansion(read_file)
@@ -137,7 +138,7 @@ class _Expansion:
         return line
 
     def _direct(self, path: str, found: re.Match[str], inside: Sequence[str], above: tuple[str, ...]) -> str | None:
-        options = dict(one.groups() for one in map(_OPTION.match, inside) if one)
+        options: dict[str, str] = {one[1]: one[2] for one in map(_OPTION.match, inside) if one}
         lines = options.get("lines") or ""
         if found["name"] == "include":
             return self._take(path, found["path"], lines, found["indent"], above)

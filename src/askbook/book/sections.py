@@ -134,6 +134,8 @@ class Source:
         yield from self._unhidden(start, end)
 
     def shown_text(self, start: int, end: int) -> str:
+        if not self.hidden and not self.closers:
+            return self.text[start:end]
         return "".join(
             part if isinstance(part, str) else self.text[part[0] : part[1]] for part in self.shown(start, end)
         )

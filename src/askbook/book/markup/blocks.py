@@ -158,7 +158,7 @@ class _Scan:
     def __init__(self, text: str, mdx: bool) -> None:
         self._text = text
         self._mdx = mdx
-        self._is_myst = _MYST.search(text) is not None
+        self._is_myst = ("}`" in text or "`{" in text or ":{" in text) and _MYST.search(text) is not None
         self._last = {mark: text.rfind(mark) for mark in ("-->", "*/}", "</script>", "</style>")}
         self.blocks = Blocks()
         self.passed = 0

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from askbook.book.markup.spans import LABELS, CodeSpans, Hidden, Span
 from askbook.book.markup.tags import ESM, Tags, comment_end, statement_end, tag_end
 
-_SIGNS = r"[\\`<{\[$]|:(?=[a-z])|==(?=[^\s=])|\+\+(?=[a-z\"])"
-_STOP, _MDX_STOP = re.compile(_SIGNS), re.compile(rf"{_SIGNS}|^(?=import\b|export\b)", re.MULTILINE)
+# A class alone is looked for at the speed of C; whether a sign opens something is asked where it stands.
+_STOP = re.compile(r"[\\`<{\[$:=+]")
+_MDX_STOP = re.compile(r"[\\`<{\[$:=+]|^(?=import\b|export\b)", re.MULTILINE)
 _AT_LINE_START = re.compile(ESM)
 _TAG = re.compile(r"</?(?P<name>[A-Za-z][\w.-]*+(?::[\w-]++)?(?=[\s/>])|(?=>))")
 _COMMENT = re.compile(r"\{\s*+/\*|<!--")

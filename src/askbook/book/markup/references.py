@@ -32,6 +32,8 @@ def find_labels(texts: Iterable[str]) -> dict[str, str]:
 
 def find_link_titles(path: str, text: str, pages: Mapping[str, str], labels: Mapping[str, str]) -> dict[str, str]:
     """What each reference of a page reads as; `pages` are the titles by file."""
+    if "[](" not in text and "}`" not in text and "ref " not in text:
+        return {}
     targets = {found["link"] or found["role"] or found["shortcode"] for found in _REFERENCE.finditer(text)}
     named = {target: _name(path, target, pages, labels) for target in sorted(targets)}
     return {target: title for target, title in named.items() if title}

@@ -179,9 +179,7 @@ def test_what_hides_in_a_paragraph_is_not_read_out_with_its_sentences() -> None:
 
 
 def test_a_quotation_is_cut_like_any_text() -> None:
-    assert split("> [!NOTE]\n> The brake holds\n> the arm.\n>\n> It is red.") == [
-        "The brake holds\n> the arm.\n>\n> It is red."
-    ]
+    assert split("> The brake holds\n> the arm.\n>\n> It is red.") == ["The brake holds\n> the arm.\n>\n> It is red."]
 
 
 def test_a_selection_with_the_line_ends_of_windows_is_cut_like_any_text() -> None:

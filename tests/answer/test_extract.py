@@ -68,6 +68,16 @@ def test_what_comes_from_one_section_stands_under_one_heading() -> None:
     )
 
 
+def test_an_admonition_is_shown_with_its_label_and_quoted_from_the_file() -> None:
+    lesson = make_lesson(
+        text="!!! warning\n    The brake is hot.\n\n    ```sh\n    stop --now\n    ```\n", title="Brakes"
+    )
+    (chunk,) = split_lesson(lesson)
+    draft = compose(split_passage(Passage(chunk, score=0.5, rank=1)))
+    check_draft(draft, lesson.text)
+    assert draft.text == ("**Chapter 1 › Brakes**\n\n**Warning**\n\nThe brake is hot.\n\n```sh\nstop --now\n```\n\n[1]")
+
+
 def test_each_page_has_its_heading() -> None:
     excerpts = [*split_passage(find("Brakes hold.")), *split_passage(find("Clutches slip.", "Clutches"))]
     draft = compose(excerpts)
@@ -127,7 +137,7 @@ def test_a_listing_is_shown_as_it_is() -> None:
 
 
 def test_a_quotation_is_shown_without_its_signs() -> None:
-    assert show("> [!NOTE]\n> The brake holds\n> the arm still.").endswith("\n\nThe brake holds\nthe arm still. [1]")
+    assert show("> The brake holds\n> the arm still.").endswith("\n\nThe brake holds\nthe arm still. [1]")
 
 
 @pytest.mark.parametrize("sign", ["", "> "])

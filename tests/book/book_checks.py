@@ -25,7 +25,7 @@ SYNTAX = re.compile(
     # shortcodes before and behind the words shown, and those that are only shown
     r"|\{\{[<%#].*?[>%]?\}\}|\{%.*?%\}|\{\{[<%].*?=[\"']|[\"'][^{}]*[>%]\}\}|\{%.*?=[\"']|[\"'][^\"'{}]*%\}|/\*|\*/"
     # attributes, footnotes, abbreviations, wiki links, keys and marks
-    r"|\{[ \t]*[:.#][^{}]*\}|\{[\d,\s-]+\}|\[\^[^\]]+\]:?|\*\[|\]|\[\[[^\[\]|]*\|?|\]\]|\[TOC\]|\[(?://|comment)\]:[^\n]*"
+    r"|\{[ \t]*[:.#/][^{}]*\}|\{[\d,\s-]+\}|\[\^[^\]]+\]:?|\*\[|\]|\[\[[^\[\]|]*\|?|\]\]|\[TOC\]|\[(?://|comment)\]:[^\n]*"
     r"|\+\+|==|\\(?=\{)|\[\]\([^()]*\)|(?m:^)--8<--[^\n]*"
     # what a listing's first line says beyond its language
     r"|(?:title|filename|caption|label|hl_lines|linenums)=(?:\"[^\"]*\"|\S+)|\[[^\[\]\n]*\](?=\s|$)|showLineNumbers"

@@ -102,6 +102,7 @@ IN_MDX = {
     "card": ('<Card title="Fast" icon="x">\n  It is.\n</Card>', "**Fast**\n\n  It is."),
     "callout": ('<Callout type="info">Text.</Callout>', "**Info**\n\nText."),
     "named by itself": ("<Tip>\nText.\n</Tip>", "**Tip**\n\nText."),
+    "branches": ("{#if fw === 'pt'}\nOne.\n{:else}\nTwo.\n{/if}", "One.\n\nTwo."),
     "a program": ("export function A() {\n  return `\n~~~\n${x}`\n}\n\n:::note\nText.\n:::", "**Note**\n\nText."),
     "MDX as code": ("```mdx-code-block\n<Box>\n```\n\nText.", "Text."),
 }

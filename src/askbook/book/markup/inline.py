@@ -34,6 +34,7 @@ _SEEN = re.compile(
 _STYLE = re.compile(r"\b(?:style|type|color|kind)\s*=\s*[\"'](\w+)[\"']")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
 _MDBOOK = re.compile(r"\{\{#(?:include|rustdoc_include|playground|playpen|title|quiz)\b[^{}\n]*\}\}")
+_BRANCH = re.compile(r"\{[#:/](?:if|else|each|await|then|key)\b[^{}\n]*\}")
 _ATTRIBUTES = re.compile(
     r"\{:[^{}\n]*\}|\{[ \t]*(?:[.#][\w:-]+|[\w-]+=(?:\"[^\"\n]*\"|[\w%.-]+))(?:[ \t]+(?:[.#][\w:-]+|[\w:-]+=(?:\"[^\"\n]*\"|[\w%./-]+)))*[ \t]*\}"
 )
@@ -183,6 +184,8 @@ class _Scan:
             return self._read_code(_LIQUID.match(text, at))
         if self._mdx and _COMMENT.match(text, at):
             return self._read_comment(at)
+        if branch := _BRANCH.match(text, at):
+            return self._hide_to(at, branch.end())
         if role := _ROLE.match(text, at):
             return self._read_role(role)
         if attributes := _ATTRIBUTES.match(text, at):

@@ -40,6 +40,7 @@ SHOWN = {
     "callout": ('::: {.callout-note title="Said"}\nText.\n:::', "**Said**\n\nText."),
     "code group": ("::: code-group\n\n```sh [npm]\nnpm i\n```\n\n:::", "**npm**\n\n```sh\nnpm i\n```"),
     "title of a listing": ('```js title="a.js" {1,3} showLineNumbers\nx\n```', "**a.js**\n\n```js\nx\n```"),
+    "title without a language": ('``` title="a.txt"\nx\n```', "**a.txt**\n\n```\nx\n```"),
     "lines to highlight": ("```js{1,3}\n// highlight-next-line\nx\n```", "```js\nx\n```"),
     "words of a listing's own": ("```js live-sample\nx\n```", "```js live-sample\nx\n```"),
     "heading id": ("## Set up {#own}\n\nText.", "## Set up\n\nText."),
@@ -54,6 +55,8 @@ SHOWN = {
     ),
     "code-cell": ("```{code-cell} ipython3\n---\ntags: [hide]\n---\nx\n```", "```ipython3\nx\n```"),
     "figure": ("```{figure} a.png\n:name: f\n\nThe caption.\n```", "The caption."),
+    "image": ("```{image} a.png\n:class: x\n:alt: A fish\n:width: 2\n```", "**A fish**"),
+    "formula with a label": ("$$\na\n$$ (eq:x)\n\nSee {eq}`x`.", "$$\na\n$$\n\nSee x."),
     "tab-set": ("::::{tab-set}\n:::{tab-item} One\n1\n:::\n::::", "**One**\n\n1"),
     "toctree": ("Before.\n\n```{toctree}\n:maxdepth: 2\na\nb\n```\n\nAfter.", "Before.\n\nAfter."),
     "roles": (
@@ -70,8 +73,8 @@ SHOWN = {
     "shortcode among words": ('Run {{< glossary_tooltip text="pods" term_id="pod" >}} here.', "Run pods here."),
     "shortcode shown": ("Write `{{< a >}}` or {{</* b */>}}.", "Write `{{< a >}}` or {{< b >}}."),
     "Docsy's tabs are code": (
-        '{{< tabpane >}}\n{{< tab header="x.toml" lang="toml" >}}\n[[a]]\n{{< /tab >}}\n{{< /tabpane >}}',
-        "**x.toml**\n\n```toml\n[[a]]\n```",
+        '{{< tabpane >}}\n{{< tab header="File:" disabled=true />}}\n{{< tab header="x.toml" lang="toml" >}}\n[[a]]\n{{< /tab >}}\n{{< /tabpane >}}',
+        "**File:**\n\n**x.toml**\n\n```toml\n[[a]]\n```",
     ),
     "hint": ('{% hint style="info" %}\nText.\n{% endhint %}', "**Info**\n\nText."),
     "tab of GitBook": ('{% tabs %}\n{% tab title="One" %}\n1\n{% endtab %}\n{% endtabs %}', "**One**\n\n1"),

@@ -17,7 +17,7 @@ _PATH = r"(?P<path>[^\s\"'{}:#\]]+)"
 _ANY = re.compile(
     r"\{\{\s*#|8<-|^<<<|@include|\{(?:literal)?include\}|readfile|\{\{[<%]\s*include|^\{\*|^import\b", re.MULTILINE
 )
-_SIGNS = ("{{", "8<-", "<<<", "@include", "include}", "{*", "\nimport ")
+_SIGNS = ("{{", "8<-", "<<<", "@include", "include}", "{*", "import ")
 _MDBOOK = re.compile(
     rf"(?<!\\)\{{\{{\s*#(?:include|rustdoc_include|playground|playpen)\s+{_PATH}(?P<part>:[^\s{{}}]*)?[^{{}}\n]*\}}\}}"
 )

@@ -21,7 +21,7 @@ _LINE = re.compile(
     r"|(?P<footnote>\[\^[^\]\s]{1,100}\]:)"
     r"|(?P<abbreviation>\*\[[^\]\n]{1,100}\]:)"
     r"|(?P<d2l>:(?:begin_tab:|end_tab:))"
-    r"|(?P<label>\([\w:.-]+\)=[ \t]*$|:label:`[^`\n]*`[ \t]*$)"
+    r"|(?P<label>\([\w:./-]+\)=[ \t]*$|:label:`[^`\n]*`[ \t]*$)"
     r"|(?P<contents>(?:\[TOC\]|\[\[_?toc_?\]\]|\[(?://|comment)\]:[ \t]*(?:#|<>)[^\n]*)[ \t]*$)"
     r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$)"
     r"|(?P<shortcode>\{\{<[ \t]*(?P<code>tabpane|tab|highlight)\b(?P<told>[^{}\n]*)>\}\}[ \t]*$)"
@@ -48,7 +48,7 @@ _CONTAINER = re.compile(
 )
 _TITLE = re.compile(r"\b(?:title|filename|caption|label)=(?:\"(?P<d>[^\"\n]*)\"|'(?P<s>[^'\n]*)')")
 _BOXED = re.compile(r"\[(?P<d>[^\[\]\n]+)\](?:[ \t]*\{[^{}\n]*\})?[ \t]*$")
-_LANGUAGE = re.compile(r"[ \t]*(?P<name>[^\s{\[]*)")
+_LANGUAGE = re.compile(r"[ \t]*(?P<name>(?![\w-]+=)[^\s{\[]*)")
 _FOR_GENERATOR = re.compile(
     r"(?:[ \t]*(?:\{[^{}\n]*\}|\[[^\[\]\n]*\]|/[^/\n]+/|:?[\w-]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'{}]+|\{[^{}\n]*\})|:[\w-]+"
     r"|showLineNumbers|lineNumbers|wordWrap|twoslash|noInline|live|copy|editable))+[ \t]*"
@@ -110,6 +110,7 @@ _UNSEEN = frozenset(
         "click",
     ]
 )
+_FORMULA_LABEL = re.compile(r"[ \t]*\([\w:.-]+\)(?=[ \t]*(?:\n|\Z))")
 _PREFIXES = {
     "versionadded": "New in version ",
     "versionchanged": "Changed in version ",
@@ -344,8 +345,9 @@ class _Scan:
             body.unseen_from = self._text.rfind("\n", 0, begin) + 1
             return
         argument = found.span("argument") if found["argument"].strip() else None
-        if name in _PICTURES:
-            argument = None
+        if name in _PICTURES or name.startswith("solution") or name.endswith(("-start", "-end")):
+            # A path or a label, which no reader sees.
+            argument, name = None, name.removesuffix("-start")
         caption = _ALT if name == "image" else _CAPTION
         seen = caption.search(self._text, *options.span()) if options and argument is None else None
         if seen:
@@ -364,7 +366,9 @@ class _Scan:
             self._hide(*options.span())
             return
         self._hide(options.start(), seen.start(1), "**")
-        self._hide(seen.end(1), options.end(), "**\n\n")
+        self._hide(seen.end(1), seen.end(1), "**\n", "**")
+        if seen.end() + 1 < options.end():
+            self._hide(seen.end() + 1, options.end())
 
     def _read_fence(self, fence: re.Match[str], end: int) -> None:
         mark, begin = fence["mark"], fence.start("mark")
@@ -493,7 +497,7 @@ class _Scan:
         name, told = found["code"], found["told"]
         if name == "tabpane":
             self._pane_is_code = not re.search(r"text=\"?true", told)
-        if name == "tabpane" or (name == "tab" and not self._pane_is_code):
+        if told.rstrip().endswith("/") or name == "tabpane" or (name == "tab" and not self._pane_is_code):
             return
         closing = re.compile(rf"^[ \t]*\{{\{{<[ \t]*/[ \t]*{name}[ \t]*>\}}\}}[ \t]*$", re.MULTILINE)
         stop = closing.search(self._text, end, end + _FORMULA_MAX) if self._patience > 0 else None
@@ -561,6 +565,8 @@ class _Scan:
         closing = {"$$": "$$", "\\[": "\\]"}.get(found[0], f"\\end{{{found['env']}}}")
         stop = self._text.find(closing, found.end(), found.end() + _FORMULA_MAX)
         if stop >= 0 and self._text.count("\n", at, stop) <= _FORMULA_LINES:
+            if label := _FORMULA_LABEL.match(self._text, stop + len(closing)):
+                self._hide(*label.span())
             self._pass_formula(at, stop + len(closing))
 
     def _pass_formula(self, start: int, end: int) -> None:

@@ -213,7 +213,7 @@ class _Scan:
         name, said = role["name"].lower(), role.span("said")
         short = name.rpartition(":")[2]
         target = _SPHINX_TARGET.search(self._text, *said)
-        if short == "math" or short == "eq":
+        if short == "math":
             self._found += Hidden(role.start(), said[0], "$"), Hidden(said[1], role.end(), "$")
             self._math.append(role.span())
         elif short in _UNSEEN_ROLES:

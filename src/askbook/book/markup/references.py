@@ -12,7 +12,7 @@ _REFERENCE = re.compile(
     r"\[\]\((?P<link>[^()\s]{1,300})\)|\{(?:doc|ref|any|std:doc|std:ref)\}`(?P<role>[^`<>\n]{1,200})`"
     r"|\{\{[<%]\s*(?:rel)?ref\s+\"(?P<shortcode>[^\"\n]{1,200})\"\s*[>%]\}\}"
 )
-_LABELLED = re.compile(r"^\((?P<label>[\w:.-]+)\)=\s*\n+#{1,6}[ \t]+(?P<title>[^\n]+)", re.MULTILINE)
+_LABELLED = re.compile(r"^\((?P<label>[\w:./-]+)\)=\s*\n+#{1,6}[ \t]+(?P<title>[^\n]+)", re.MULTILINE)
 _OWN_ID = re.compile(
     r"^#{1,6}[ \t]+(?P<title>[^\n]+?)[ \t]*\{:?[ \t]*#(?P<label>[\w:.-]+)[^{}\n]*\}[ \t]*$", re.MULTILINE
 )

@@ -19,7 +19,7 @@ SYNTAX = re.compile(
     r"|(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?: inline| end)*(?: \")?|===[!+]?[ \t]+[\"']|[\"']|\[![\w-]+\][+-]?"
     r"|:{3,}[ \t]*[\w-]*(?:\[|\{[\w:.-]+\}|\{[.#][^{}]*=[\"']|\{[^{}]*\})?|[\"']?\}|\{open\}|:(?:begin|end)_tab:`?|`"
     # directives and their options, roles and their targets, labels
-    r"|```mdx-code-block|(?:`{3,}|~{3,})(?:\{[\w:.+-]+\}(?: \S+\.(?:png|jpg|svg))?)?|`{3,}\{(?:toctree|raw|index|bibliography)\}.*?`{3,}"
+    r"|```mdx-code-block|(?:`{3,}|~{3,})(?:\{[\w:.+-]+\}(?: \S+\.(?:png|jpg|svg))?)?|`{3,}\{(?:toctree|raw|index|bibliography|literalinclude)\}.*?`{3,}"
     r"|\{[\w:.+-]+\}|(?m:^):[\w-]+:[^\n]*|:[\w-]+:|---\n.*?---|<[^<>]*>`|\([\w:./-]+\)=?|(?m:^)%[^\n]*|\+\+\+[^\n]*"
     r"|(?m:^)[ \t]*options:\n(?:[ \t]+[^\n]*\n?)+"
     # shortcodes before and behind the words shown, and those that are only shown

@@ -59,6 +59,7 @@ SHOWN = {
     "formula with a label": ("$$\na\n$$ (eq:x)\n\nSee {eq}`x`.", "$$\na\n$$\n\nSee x."),
     "tab-set": ("::::{tab-set}\n:::{tab-item} One\n1\n:::\n::::", "**One**\n\n1"),
     "toctree": ("Before.\n\n```{toctree}\n:maxdepth: 2\na\nb\n```\n\nAfter.", "Before.\n\nAfter."),
+    "a listing that is not there": ("Source:\n\n```{literalinclude} ../../a.py\n```", "Source:"),
     "roles": (
         "See {ref}`the words <t>`, {math}`x_1`, {py:func}`f`, {kbd}`Esc`.",
         "See the words, $x_1$, `f`, Esc.",

@@ -76,7 +76,9 @@ def init(
     lessons, problems = read_lessons(folder, book)
     show_problems(problems)
     if not lessons:
-        raise BookError(f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx, .markdown and .ipynb files.")
+        raise BookError(
+            f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx, .markdown and .ipynb files."
+        )
     modules = find_modules(folder, book)
     try:
         target.write_text(_to_toml(book, modules), encoding="utf-8")

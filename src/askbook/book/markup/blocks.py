@@ -39,7 +39,7 @@ _OPTIONS = re.compile(
     r"(?:[ \t>]*:[\w-]++:[^\n]*+(?:\n|\Z))++|[ \t>]*---[ \t]*\n(?:(?![ \t>]*---)[^\n]*\n){0,50}[ \t>]*---[ \t]*(?:\n|\Z)"
 )
 _API_OPTIONS = re.compile(r"(?:[ \t]{4,}[^\n]*(?:\n|\Z))+")
-_CAPTION = re.compile(r"^[ \t>]*:?(?:caption|name-of-tab|header):[ \t]*(.+)$", re.MULTILINE)
+_CAPTION = re.compile(r"^[ \t>]*:?(?:caption|header):[ \t]*(.+)$", re.MULTILINE)
 _ALT = re.compile(r"^[ \t>]*:?alt:[ \t]*(.+)$", re.MULTILINE)
 _CONTAINER = re.compile(
     r"[ \t]*(?:\{(?P<directive>[\w:.+-]++)\}[ \t]*(?P<argument>[^\n]*)"
@@ -58,58 +58,16 @@ _TRAILING = re.compile(r"[ \t]*(?:\{[^{}\n]*\})?[ \t]*$")
 _UNSEEN_CODE = re.compile(r"[ \t]*(?://|#|<!--|/\*)[ \t]*highlight-(?:next-line|start|end)[ \t]*(?:-->|\*/)?[ \t]*$")
 _RUST_HIDDEN = re.compile(r"[ \t]*#(?:[ \t][^\n]*)?$")
 
-_CODE = frozenset(
-    [
-        "code",
-        "code-block",
-        "code-cell",
-        "sourcecode",
-        "prompt",
-        "ipython",
-        "doctest",
-        "testcode",
-        "jupyter-execute",
-        "literalinclude",
-        "parsed-literal",
-        "mermaid",
-        "graphviz",
-        "eval-rst",
-        "console",
-        "highlight",
-    ]
-)
-_UNSEEN = frozenset(
-    [
-        "toctree",
-        "tableofcontents",
-        "contents",
-        "bibliography",
-        "index",
-        "raw",
-        "automodule",
-        "autoclass",
-        "autofunction",
-        "autosummary",
-        "only",
-        "substitution-reference",
-        "currentmodule",
-        "module",
-        "highlight-options",
-        "doctree",
-        "listing-options",
-        "sectionauthor",
-        "meta",
-        "auto-section",
-        "iframe",
-        "video",
-        "include",
-        "myst-config",
-        "sphinx-design",
-        "autodoc2-object",
-        "autodoc2-summary",
-        "click",
-    ]
-)
+_CODE_NAMES = """
+code code-block code-cell sourcecode prompt ipython doctest testcode jupyter-execute parsed-literal
+mermaid graphviz eval-rst console highlight
+"""
+_CODE = frozenset(_CODE_NAMES.split())
+_UNSEEN_NAMES = """
+toctree tableofcontents contents bibliography index raw only currentmodule module sectionauthor meta iframe video include
+literalinclude click
+"""
+_UNSEEN = frozenset(_UNSEEN_NAMES.split())
 _FORMULA_LABEL = re.compile(r"[ \t]*\([\w:.-]+\)(?=[ \t]*(?:\n|\Z))")
 _PREFIXES = {
     "versionadded": "New in version ",
@@ -130,8 +88,6 @@ class _Body:
     indent: int = 0
     mark: str = ""
     unseen_from: int | None = None
-    closes_with: str = ""
-    opened: int = 0
 
 
 @dataclass(slots=True)
@@ -318,7 +274,7 @@ class _Scan:
         elif found["directive"]:
             self._read_directive(found, mark, begin, end)
         else:
-            self._bodies.append(_Body(mark=mark, opened=begin))
+            self._bodies.append(_Body(mark=mark))
             self._read_named(found, begin, end)
 
     def _read_named(self, found: re.Match[str], begin: int, end: int) -> None:
@@ -339,7 +295,7 @@ class _Scan:
         """MyST: ```{note} Title, :::{figure} picture.png."""
         name = found["directive"].lower().rpartition(":")[2]
         options = _OPTIONS.match(self._text, end + 1) if end < len(self._text) else None
-        body = _Body(mark=mark, opened=begin)
+        body = _Body(mark=mark)
         self._bodies.append(body)
         if name in _UNSEEN or name.startswith("auto"):
             body.unseen_from = self._text.rfind("\n", 0, begin) + 1
@@ -376,7 +332,7 @@ class _Scan:
         if not info and self._close_with(mark, begin, end):
             return
         if info == "mdx-code-block":
-            self._bodies.append(_Body(mark=mark, opened=begin))
+            self._bodies.append(_Body(mark=mark))
             self._hide_line(begin, end)
             return
         found = _CONTAINER.match(self._text, fence.start("info"), end) if info.startswith("{") else None

@@ -29,7 +29,7 @@ _SHORTCODE = re.compile(
 _LIQUID = re.compile(r"\{%-?(?P<inside>(?:[^{}%\"']|\"[^\"]*\"|'[^']*'|%(?!\})){0,2000}?)-?%\}")
 _NAME = re.compile(r"\s*(?P<closing>/)?\s*(?P<name>[\w./-]+)")
 _SEEN = re.compile(
-    r"\b(?P<name>title|label|header|heading|summary|caption|text|alt|tabName|tabtotal)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)"
+    r"\b(?P<name>title|label|header|heading|summary|caption|text|alt)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)"
 )
 _STYLE = re.compile(r"\b(?:style|type|color|kind)\s*=\s*[\"'](\w+)[\"']")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
@@ -54,7 +54,6 @@ _BRACKETED = {
 }
 _CODE_ROLES = frozenset(["code", "file", "program", "option", "envvar", "command", "literal", "samp"])
 _UNSEEN_ROLES = frozenset(["label", "width", "height", "class", "index"])
-_UNSEEN_CODES = frozenset(["toc", "contents", "columns", "raw", "endraw", "comment"])
 
 
 def read_inline(

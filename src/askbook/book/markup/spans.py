@@ -13,54 +13,13 @@ _TICKS = re.compile("`+")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _CONTAINER = re.compile(r"[ \t>]*")
 
-LABELS = frozenset(
-    [
-        "note",
-        "tip",
-        "info",
-        "warning",
-        "danger",
-        "caution",
-        "important",
-        "hint",
-        "attention",
-        "error",
-        "success",
-        "question",
-        "failure",
-        "bug",
-        "example",
-        "quote",
-        "abstract",
-        "summary",
-        "tldr",
-        "todo",
-        "check",
-        "help",
-        "seealso",
-        "definition",
-        "theorem",
-        "lemma",
-        "proof",
-        "corollary",
-        "remark",
-        "exercise",
-        "solution",
-        "proposition",
-        "axiom",
-        "algorithm",
-        "property",
-        "observation",
-        "conjecture",
-        "criterion",
-        "assumption",
-        "deprecated",
-        "versionadded",
-        "versionchanged",
-        "margin",
-        "sidebar",
-    ]
-)
+_LABELS_NAMES = """
+note tip info warning danger caution important hint attention error success question failure bug example quote
+abstract summary tldr todo check help seealso definition theorem lemma proof corollary remark exercise solution
+proposition axiom algorithm property observation conjecture criterion assumption deprecated versionadded
+versionchanged margin sidebar
+"""
+LABELS = frozenset(_LABELS_NAMES.split())
 """The kinds of admonitions that read as their own name where they have no title."""
 
 

@@ -33,150 +33,23 @@ _CODE_STOP = re.compile(r"[\"'`{}()\[\]<>\n]")
 _OPENERS, _CLOSERS = "{([", "})]"
 _GOES_ON = ("=", "=>", ",", "+", "?", ":", "&&", "||", "(", "[", "{")
 
-_HTML = frozenset(
-    [
-        "a",
-        "abbr",
-        "address",
-        "article",
-        "aside",
-        "audio",
-        "b",
-        "bdi",
-        "bdo",
-        "blockquote",
-        "br",
-        "button",
-        "canvas",
-        "caption",
-        "center",
-        "cite",
-        "code",
-        "col",
-        "colgroup",
-        "dd",
-        "del",
-        "details",
-        "dfn",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "em",
-        "embed",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "font",
-        "footer",
-        "form",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hr",
-        "i",
-        "iframe",
-        "img",
-        "input",
-        "ins",
-        "kbd",
-        "label",
-        "legend",
-        "li",
-        "link",
-        "main",
-        "map",
-        "mark",
-        "math",
-        "menu",
-        "meta",
-        "nav",
-        "noscript",
-        "object",
-        "ol",
-        "optgroup",
-        "option",
-        "p",
-        "param",
-        "picture",
-        "pre",
-        "q",
-        "s",
-        "samp",
-        "section",
-        "select",
-        "small",
-        "source",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "summary",
-        "sup",
-        "svg",
-        "table",
-        "tbody",
-        "td",
-        "template",
-        "textarea",
-        "tfoot",
-        "th",
-        "thead",
-        "title",
-        "tr",
-        "track",
-        "tt",
-        "u",
-        "ul",
-        "var",
-        "video",
-        "wbr",
-        "path",
-        "rect",
-        "circle",
-        "line",
-        "polygon",
-        "g",
-    ]
-)
-_PARTING = frozenset(
-    [
-        "br",
-        "hr",
-        "p",
-        "div",
-        "li",
-        "ul",
-        "ol",
-        "td",
-        "th",
-        "tr",
-        "table",
-        "dt",
-        "dd",
-        "dl",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "summary",
-        "details",
-        "section",
-        "article",
-        "figure",
-        "figcaption",
-        "blockquote",
-        "option",
-        "button",
-    ]
-)
-_ALONE = frozenset(["br", "hr", "img", "wbr", "p", "li", "td", "th", "tr", "dt", "dd"])
+_HTML_NAMES = """
+a abbr address article aside audio b bdi bdo blockquote br button canvas caption center cite code col colgroup dd
+del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hr i
+iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol optgroup option p
+param picture pre q s samp section select small source span strike strong sub summary sup svg table tbody td
+template textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g
+"""
+_HTML = frozenset(_HTML_NAMES.split())
+_PARTING_NAMES = """
+br hr p div li ul ol td th tr table dt dd dl h1 h2 h3 h4 h5 h6 summary details section article figure figcaption
+blockquote option button
+"""
+_PARTING = frozenset(_PARTING_NAMES.split())
+_ALONE_NAMES = """
+br hr img wbr p li td th tr dt dd
+"""
+_ALONE = frozenset(_ALONE_NAMES.split())
 _CODE = frozenset(("code", "tt", "samp", "pre"))
 _BOLD = frozenset(["summary", "h1", "h2", "h3", "h4", "h5", "h6", "figcaption"])
 _SHOWN = re.compile(

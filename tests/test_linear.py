@@ -33,7 +33,8 @@ from askbook.answer.citations import Checking
 from askbook.answer.cleaning import keep_book_links
 from askbook.api.lesson_text import render_lesson
 from askbook.book.chunker import split_lesson
-from askbook.book.hidden import find_hidden_mdx
+from askbook.book.includes import expand_includes
+from askbook.book.markup import read_markup
 from askbook.domain import Passage
 from askbook.errors import AskbookError
 from askbook.reading.plain import read_out
@@ -233,7 +234,9 @@ BY_HAND: dict[str, Read] = {
 LESSONS: dict[str, Read] = {
     "chunks": partial(_read_lesson, "md"),
     "chunks of MDX": partial(_read_lesson, "mdx"),
-    "hidden MDX": lambda text: find_hidden_mdx(text, 0),
+    "markup of MDX": lambda text: read_markup(text, 0, True, {}),
+    "markup": lambda text: read_markup(text, 0, False, {}),
+    "includes": lambda text: expand_includes("a.md", text, 0, lambda _: None),
     "the page": lambda text: render_lesson(text, False, lambda _: None, (len(text) // 3, len(text) // 2)),
     "the page of MDX": lambda text: render_lesson(text, True, lambda _: None),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Literal, TypeAlias
 
@@ -83,13 +83,17 @@ class Lesson:
     title_in_file: bool
     """False when the title was made from the file name; such a title is not embedded, so that a rename costs nothing."""
     text: str
-    """The whole file, newlines as `\\n`; every offset of a chunk counts in it."""
+    """The whole file, newlines as `\\n`, with what it includes in its place; every offset of a chunk counts in it."""
     body_start: int
     """Where the front matter ends."""
     fingerprint: str
     """Changes whenever anything a chunk of this lesson carries would change."""
     anchors: str = "github"
     """How the page at `url` names its headings: a style of `book.sections.Anchors`."""
+    lines: Sequence[int] = ()
+    """Of each line of the text its line in the file, where something is included; else they are the same."""
+    link_titles: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What links without words of their own lead to, by their targets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,16 @@ class Piece:
     text_at: int
     source_at: int
     length: int
+
+
+@dataclass(frozen=True, slots=True)
+class SectionStart:
+    """From this offset of the lesson's text on, a chunk that holds several sections is in this one."""
+
+    at: int
+    section_title: str | None
+    heading_path: tuple[str, ...]
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +151,8 @@ class Chunk:
     start: int
     end: int
     pieces: tuple[Piece, ...]
+    sections: tuple[SectionStart, ...] = ()
+    """Of a chunk that holds several; its own title, path and address are those of the first that says something."""
     version: int = field(default=1, compare=False)
     created_at: datetime | None = field(default=None, compare=False)
     updated_at: datetime | None = field(default=None, compare=False)
@@ -145,15 +161,17 @@ class Chunk:
     embedding_model: str | None = field(default=None, compare=False)
     """None also where nobody noted it."""
 
-    def name_section(self, headings: Sequence[str] = ()) -> str:
-        """ "Installation › Prerequisites": the last two steps of the way to it. A chunk of several sections has `headings`
-        of its own above what stands in it."""
-        if not headings:
-            return " › ".join(self.heading_path[-2:])
-        above = self.heading_path[:-1] if self.section_title else self.heading_path
-        # A page that begins with its title stands below its chapter, not below itself.
-        above = above[:-1] if above[-1:] == (headings[-1],) else above
-        return " › ".join((*above[-1:], headings[-1]))
+    def at(self, place: int) -> Chunk:
+        """The same chunk, named and addressed by the section in which this offset of the lesson's text lies."""
+        here = next((one for one in reversed(self.sections) if one.at <= place), None)
+        if here is None:
+            return self
+        return replace(self, section_title=here.section_title, heading_path=here.heading_path, url=here.url)
+
+    @property
+    def name(self) -> str:
+        """ "Installation › Prerequisites": the last two steps of the way to it."""
+        return " › ".join(self.heading_path[-2:])
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -310,7 +328,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage that an answer cites, and the words in it that the answer leans on."""
+    """A passage that an answer cites, named by the section of the words in it that the answer leans on."""
 
     number: int
     passage: Passage
@@ -318,10 +336,8 @@ class Source:
     """Verbatim: the lesson file's characters `start` to `end`."""
     start: int
     end: int
-    headings: tuple[str, ...] = ()
-    """Those in the chunk's own text above the quote."""
     more: tuple[Quote, ...] = ()
-    """Other words of the same passage that the answer shows."""
+    """Other words of the same section that the answer shows."""
 
     @property
     def quotes(self) -> tuple[Quote, ...]:
@@ -329,7 +345,7 @@ class Source:
 
     @property
     def title(self) -> str:
-        return self.passage.chunk.name_section(self.headings)
+        return self.passage.chunk.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,10 @@ BOOK = "physical-ai-robotics"
 
 def find(text: str, title: str = "Brakes") -> Passage:
     lesson = make_lesson(f"m/c/{title.lower()}.md", text=text, title=title)
-    return Passage(make_chunks(lesson, text)[0], score=0.5, rank=1)
+    (chunk,) = make_chunks(lesson, text)
+    cut = split_lesson(lesson)
+    # One chunk whatever its length, with the sections that the chunker finds in it.
+    return Passage(replace(chunk, sections=cut[0].sections if cut else ()), score=0.5, rank=1)
 
 
 def show(text: str) -> str:
@@ -40,7 +44,8 @@ def check_draft(draft: Draft, page: str | None = None) -> None:
     """Marks, numbers, quotes and places agree; what is streamed is what is kept."""
     assert "".join(draft.deltas) == draft.text
     assert [source.number for source in draft.sources] == list(range(1, len(draft.sources) + 1))
-    assert len({source.passage.chunk.id for source in draft.sources}) == len(draft.sources)
+    named = {(source.passage.chunk.id, source.passage.chunk.heading_path) for source in draft.sources}
+    assert len(named) == len(draft.sources)
     assert sum(len(source.quotes) for source in draft.sources) == len(draft.statements)
     for statement, delta in zip(draft.statements, draft.deltas, strict=True):
         (number,) = statement.cites
@@ -67,8 +72,18 @@ def test_an_answer_stands_under_the_name_of_its_section() -> None:
 
 def test_what_comes_from_one_section_stands_under_one_heading() -> None:
     assert show("The brake holds.\n\n![x](y.png)\n\nIt is red.\n\n## Wear\n\nIt wears off.") == (
-        "**Chapter 1 › Brakes**\n\nThe brake holds. [1]\n\nIt is red. [1]\n\n**Brakes › Wear**\n\nIt wears off. [1]"
+        "**Chapter 1 › Brakes**\n\nThe brake holds. [1]\n\nIt is red. [1]\n\n**Brakes › Wear**\n\nIt wears off. [2]"
     )
+
+
+def test_an_admonition_is_shown_with_its_label_and_quoted_from_the_file() -> None:
+    lesson = make_lesson(
+        text="!!! warning\n    The brake is hot.\n\n    ```sh\n    stop --now\n    ```\n", title="Brakes"
+    )
+    (chunk,) = split_lesson(lesson)
+    draft = compose(split_passage(Passage(chunk, score=0.5, rank=1)))
+    check_draft(draft, lesson.text)
+    assert draft.text == ("**Chapter 1 › Brakes**\n\n**Warning**\n\nThe brake is hot.\n\n```sh\nstop --now\n```\n\n[1]")
 
 
 def test_each_page_has_its_heading() -> None:
@@ -83,7 +98,7 @@ def test_each_page_has_its_heading() -> None:
 
 def test_a_page_that_begins_with_its_title_does_not_stand_below_itself() -> None:
     assert show("# Brakes\n\nBrakes hold.\n\n## Wear\n\nThey wear off.") == (
-        "**Chapter 1 › Brakes**\n\nBrakes hold. [1]\n\n**Brakes › Wear**\n\nThey wear off. [1]"
+        "**Chapter 1 › Brakes**\n\nBrakes hold. [1]\n\n**Brakes › Wear**\n\nThey wear off. [2]"
     )
 
 
@@ -130,7 +145,7 @@ def test_a_listing_is_shown_as_it_is() -> None:
 
 
 def test_a_quotation_is_shown_without_its_signs() -> None:
-    assert show("> [!NOTE]\n> The brake holds\n> the arm still.").endswith("\n\nThe brake holds\nthe arm still. [1]")
+    assert show("> The brake holds\n> the arm still.").endswith("\n\nThe brake holds\nthe arm still. [1]")
 
 
 @pytest.mark.parametrize("sign", ["", "> "])

@@ -70,16 +70,16 @@ Setext
 
 ---
 
-:::note
 Only this is said.
-:::
 
-> [!WARNING]
 > And this.
-
-{#if x}
 """
     assert texts(text) == ["Only this is said.", "And this."]
+
+
+def test_a_formula_is_whole() -> None:
+    formula = "$$\nF = m \\cdot a. \\text{So.} B\n$$"
+    assert texts(f"It is so.\n\n{formula}\n\nIt was.") == ["It is so.", formula, "It was."]
 
 
 def test_a_listing_is_whole_and_holds_no_heading() -> None:

@@ -68,7 +68,28 @@ HTML = st.sampled_from(
         "a <!-- c --> b",
     ]
 )
-BLOCK = st.one_of(PROSE, HEADING, SETEXT, FENCE, TABLE, LIST, NESTED, HTML, st.text(max_size=200))
+MARKUP = st.sampled_from(
+    [
+        '!!! note "A *title*"\n    text\n\n    - item\n\n    ```py\n    x\n    ```',
+        '=== "Tab"\n\n    text\n\n    !!! tip\n        deep',
+        ":::tip[Title]\ntext\n:::",
+        "::: info\ntext",
+        "```{note} Title\n:class: x\ntext\n```",
+        ":::{figure} a.png\n:alt: b\n\ncaption\n:::",
+        "> [!NOTE]\n> text",
+        '{{< alert title="A" >}}\ntext\n{{< /alert >}}',
+        "{% hint %}\ntext\n{% endhint %}",
+        "text[^1] {math}`x` {ref}`words <to>` [[Page|words]]",
+        "[^1]: note\n\n    more",
+        "$$\na\n=\n\nb\n$$",
+        '```js title="a" {1}\nx\n```',
+        "## Own {#id}",
+        "term\n:   text\n\n    more",
+        ":::",
+        "    !!! note\n        text",
+    ]
+)
+BLOCK = st.one_of(MARKUP, PROSE, HEADING, SETEXT, FENCE, TABLE, LIST, NESTED, HTML, st.text(max_size=200))
 MARKDOWN = st.tuples(st.lists(BLOCK, max_size=20), st.sampled_from(["\n\n", "\n", "\r\n\r\n"])).map(
     lambda pair: pair[1].join(pair[0])
 )
@@ -111,6 +132,24 @@ HOSTILE = {
     "a wide table": "|" + "a|" * 20_000 + "\n|" + "-|" * 20_000 + "\n" + "|x" * 20_000,
     "imports that are none": "import a\n" * 50_000,
     "exports without an end": "export const a = {\n" * 20_000 + "\n\ntext",
+    "nested tabs": "".join("    " * n + '=== "t"\n\n' for n in range(1000)) + "    " * 1000 + "text\n",
+    "closing colons": ":::\n" * 10_000,
+    "opening colons": ":::note\n" * 10_000,
+    "colons of every length": "".join(":" * (n % 200 + 3) + "note\n" for n in range(10_000)),
+    "colons that close nothing": "::::::::x\n" + ":::x\n" * 5_000 + "::::\n" * 5_000,
+    "directives without an end": "```{note}\n" * 10_000,
+    "listings of tables of contents": "```{toctree}\n```\n" * 10_000,
+    "alerts": "> [!NOTE]\n" * 10_000,
+    "dollars": "$a " * 50_000,
+    "formulas without an end": "\\begin{align}\n" * 10_000,
+    "a formula of 10,000 terms": "$$" + " + ".join(f"x_{n}" for n in range(10_000)) + "$$",
+    "shortcodes without an end": "{{< a " * 50_000,
+    "code of shortcodes without an end": "{{< highlight go >}}\n" * 20_000,
+    "roles without an end": "{a}`" * 50_000,
+    "attributes without an end": "{.a" + " .a" * 50_000,
+    "footnotes": "[^1]: x\n" * 20_000,
+    "attributes of tags": '<Card title="' * 20_000,
+    "includes": "{{#include a}}\n" * 5_000,
     "nested fences": "".join("> " * (n % 30) + "```\n" for n in range(10_000)),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import time
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -37,12 +38,21 @@ async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_pa
     for file, chunks in (await load_lessons(copy_home(ingested_demo, tmp_path))).items():
         text = (demo_folder / file).read_text(encoding="utf-8")
         rebuilt = rebuild_text(chunks)
-        assert [(at, char) for at, char in enumerate(rebuilt) if not char.isspace() and text[at] != char] == []
-        ids = re.findall(r' id="([^"]+)"', render_lesson(rebuilt, file.endswith(".mdx"), lambda _: None).html)
+        mdx, of_file = file.endswith(".mdx"), list[str]()
+        for piece in rebuilt.pieces:
+            there = rebuilt.text[piece.text_at : piece.text_at + piece.length]
+            assert there == text[piece.source_at : piece.source_at + piece.length]
+            of_file.append(there)
+        # Each part of the file is there once, and nothing but labels between.
+        assert len("".join("".join(of_file).split())) >= 0.97 * len("".join(rebuilt.text.split()))
+        spans = [(piece.source_at, piece.source_at + piece.length) for piece in rebuilt.pieces]
+        assert all(left[1] <= right[0] for left, right in pairwise(spans))
+        whole = render_lesson(rebuilt.text, mdx, lambda _: None, anchors=rebuilt.anchors)
+        ids = re.findall(r' id="([^"]+)"', whole.html)
         for chunk in chunks:
             anchor = unquote(chunk.url.partition("#")[2])
             assert not anchor or html.escape(anchor) in ids, chunk.url
-            shown = render_lesson(rebuilt, file.endswith(".mdx"), lambda _: None, (chunk.start, chunk.end)).html
+            shown = render_lesson(rebuilt.text, mdx, lambda _: None, rebuilt.find((chunk.start, chunk.end))).html
             marked = html.unescape(" ".join(re.findall(r"<mark>(.*?)</mark>", shown, re.DOTALL)))
             words = set(re.findall(r"\w+", chunk.text))
             assert set(re.findall(r"\w+", marked)) <= words, chunk.url

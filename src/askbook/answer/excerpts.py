@@ -45,19 +45,19 @@ class Excerpt:
 
     @property
     def section(self) -> str:
-        return self.passage.chunk.name_section(self.headings)
+        place = place_quote(self.passage.chunk, *self.quote)
+        return self.passage.chunk.at(place[0]).name if place else self.passage.chunk.name
 
     @property
     def place(self) -> Run | None:
-        """Its characters in the file; none where some of them are not the file's. Blank lines may differ."""
-        text, at, found = self.passage.chunk.text, self.start, list[Run]()
+        """Its characters in the file; none where they are not in the file's order. Labels and white space may differ."""
+        found = list[Run]()
         for start, end in find_runs(self.passage.chunk, self.start, self.end):
             place = place_quote(self.passage.chunk, start, end)
-            if text[at:start].strip() or place is None or (found and place[0] < found[-1][1]):
+            if place is None or (found and place[0] < found[-1][1]):
                 return None
             found.append(place)
-            at = end
-        return (found[0][0], found[-1][1]) if found and not text[at : self.end].strip() else None
+        return (found[0][0], found[-1][1]) if found else None
 
     @property
     def quote(self) -> Run:

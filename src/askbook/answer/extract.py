@@ -34,7 +34,7 @@ _CODE = re.compile(CODE, re.DOTALL | re.MULTILINE)
 
 def compose(excerpts: Sequence[Excerpt]) -> Draft:
     """Each excerpt is a statement under the name of its section, with the mark of its passage."""
-    sources: dict[str, Source] = {}
+    sources: dict[tuple[str, str], Source] = {}
     statements: list[Statement] = []
     deltas: list[str] = []
     title = ""
@@ -48,14 +48,15 @@ def compose(excerpts: Sequence[Excerpt]) -> Draft:
     return Draft(tuple(statements), tuple(sources.values()), tuple(deltas))
 
 
-def _cite(one: Excerpt, sources: dict[str, Source]) -> int:
-    """Two quotes of one passage are one source."""
-    key = one.passage.chunk.id
-    known = sources.get(key)
-    source = to_source(known.number if known else len(sources) + 1, one.passage, *one.quote, one.headings)
+def _cite(one: Excerpt, sources: dict[tuple[str, str], Source]) -> int:
+    """Two quotes of one section of a passage are one source."""
+    source = to_source(len(sources) + 1, one.passage, *one.quote)
     assert source is not None, "a quote is one run of its file"
-    sources[key] = replace(known, more=(*known.more, *source.quotes)) if known else source
-    return source.number
+    key = one.passage.chunk.id, " › ".join(source.passage.chunk.heading_path)
+    known = sources.setdefault(key, source)
+    if known is not source:
+        sources[key] = replace(known, more=(*known.more, *source.quotes))
+    return known.number
 
 
 def _show(one: Excerpt, number: int) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from askbook.domain import Chunk, Passage, Source
 
 
-def to_source(number: int, passage: Passage, start: int, end: int, headings: tuple[str, ...] = ()) -> Source | None:
+def to_source(number: int, passage: Passage, start: int, end: int) -> Source | None:
     """The source that quotes `chunk.text[start:end]`; None where the file does not say just that in one run."""
     place = place_quote(passage.chunk, start, end)
-    return place and Source(number, passage, passage.chunk.text[start:end], *place, headings)
+    if place is None:
+        return None
+    return Source(number, replace(passage, chunk=passage.chunk.at(place[0])), passage.chunk.text[start:end], *place)
 
 
 def place_quote(chunk: Chunk, start: int, end: int) -> tuple[int, int] | None:

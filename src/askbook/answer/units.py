@@ -36,7 +36,6 @@ _INLINE_TAGS = frozenset(_INLINE_NAMES.split())
 
 _CONTAINER = re.compile(r"[ \t>]*")
 _NEXT_LINE = re.compile(r"(?<=\n)[ \t>]+")
-_NO_TEXT_LINE = re.compile(r"[ \t>]*(?:\[![A-Za-z]+\][+-]?|:{3,}.*|\{[^{}]*\}|\$\$)[ \t]*$")
 _DEFINES = re.compile(r"[^\n]{1,100}\n[ \t>]*:[ \t]")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
@@ -182,8 +181,7 @@ class _Reading:
         token = self._tokens[at]
         match token.type:
             case "paragraph_open":
-                for start, end in self._split_runs(self._tokens[at + 1]):
-                    yield from _split_prose(self._text, start, end, in_list)
+                yield from _split_prose(self._text, *self._paragraph(self._tokens[at + 1]), in_list)
             case "fence" | "code_block":
                 start, end = self._lines_of(token)
                 if token.content.strip() and clean(self._text[start:end]) == self._text[start:end]:
@@ -211,20 +209,11 @@ class _Reading:
         start = start if indented else _CONTAINER.match(self._text, start, end).end()  # pyright: ignore[reportOptionalMemberAccess]
         return start, start + len(self._text[start:end].rstrip())
 
-    def _split_runs(self, inline: Token) -> Iterator[Span]:
-        """A paragraph's text, without lines that only name or close an admonition."""
+    def _paragraph(self, inline: Token) -> Span:
+        """Its text, without what its container puts before it."""
         assert inline.map is not None
-        first = inline.content.split("\n", 1)[0]
-        begin = self._text.find(first, self._starts[inline.map[0]])
-        for line in range(*inline.map):
-            start, end = max(begin, self._starts[line]), min(self._starts[line + 1], len(self._text))
-            if _NO_TEXT_LINE.match(self._text[start:end].rstrip("\n")):
-                if begin < self._starts[line]:
-                    yield begin, self._starts[line]
-                begin = self._starts[line + 1]
-        stop = min(self._starts[inline.map[1]], len(self._text))
-        if begin < stop:
-            yield begin, stop
+        start, end = self._starts[inline.map[0]], min(self._starts[inline.map[1]], len(self._text))
+        return self._text.find(inline.content.split("\n", 1)[0], start), end
 
 
 def _split_html(text: str, start: int, end: int) -> Iterator[Span]:
@@ -258,8 +247,11 @@ _IMAGE = re.compile(
     r"!\[(?:\\.|[^\[\]\\]|\[[^\[\]]*\])*\]"
     r"(?:\(\s*(?:<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'))?\s*\)|\[[^\[\]]*\])?"
 )
-_OPAQUE = re.compile(r"(?:\[[^\[\]]*)?\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|<[^<>\n]+>|https?://\S+")
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”）]*+")
+_OPAQUE = re.compile(
+    r"(?:\[[^\[\]]*)?\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|<[^<>\n]+>|https?://\S+|\$\$.+?\$\$|\$[^\s$][^$\n]*\$",
+    re.DOTALL,
+)
+_END = re.compile(r"(?<![.!?…])(?:\.(?:\s\.)++|[.!?…]++)[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”）]*+")
 _HARD_BREAK = re.compile(r"(?:(?<! ) {2,}+|\\)\n")
 _LAST_WORD = re.compile(r"(?<![\w.])[\w.]++$")
 _INITIALS = re.compile(r"[A-Z](?:\.[A-Za-z])*")

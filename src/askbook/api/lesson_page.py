@@ -16,7 +16,7 @@ from askbook.book.pictures import is_local
 from askbook.domain import Chunk, Outline, OutlineLesson
 from askbook.errors import NotFound
 
-EXTENSIONS = (".md", ".mdx", ".markdown")
+EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
 
 
 def read_url(public_id: str, lesson: OutlineLesson) -> str:
@@ -51,8 +51,10 @@ def render_page(
     outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Span | None
 ) -> str:
     mdx = lesson.source_file.endswith(".mdx")
-    links = _Links(outline, public_id, lesson).resolve
-    rendered = render_lesson(rebuild_text(chunks), mdx, links, cited, _place_pictures(public_id, chunks))
+    rebuilt = rebuild_text(chunks)
+    quoted = rebuilt.find(cited) if cited else None
+    links, pictures = _Links(outline, public_id, lesson).resolve, _place_pictures(public_id, chunks)
+    rendered = render_lesson(rebuilt.text, mdx, links, quoted, rebuilt.anchors, pictures)
     has_title = rendered.headings and rendered.headings[0].level == 1
     at = outline.lessons.index(lesson)
     before = outline.lessons[at - 1] if at else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -17,7 +18,7 @@ from markdown_it.token import Token
 
 from askbook.book.pictures import read_attributes
 from askbook.book.sections import Anchors, clean_heading
-from askbook.domain import Chunk
+from askbook.domain import Chunk, Piece
 from askbook.formulas import DISPLAY, MATH, add_formulas
 
 Span = tuple[int, int]
@@ -50,38 +51,68 @@ _TASK = re.compile(rf"({BEGIN}?)\[([ xX])\] ")
 # --- chunks to text -------------------------------------------------------------------------------
 
 
-def rebuild_text(chunks: Sequence[Chunk]) -> str:
-    """The lesson's file, every character at its own offset; what no chunk holds (white space, front matter) is blank."""
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A lesson as its readers see it, from its chunks. `pieces` say where the file's own characters stand in it."""
+
+    text: str
+    pieces: tuple[Piece, ...]
+    anchors: Mapping[int, str]
+    """The anchor of the heading on a line, as the addresses of the chunks have it."""
+
+    def find(self, span: Span) -> Span:
+        """Where characters of the file stand in the text."""
+        if not self.pieces:
+            return 0, 0
+        return self._place(span[0]), self._place(span[1] - 1) + 1
+
+    def _place(self, place: int) -> int:
+        index = max(0, bisect_right(self.pieces, place, key=lambda piece: piece.source_at) - 1)
+        piece = self.pieces[index]
+        return piece.text_at + max(0, min(place - piece.source_at, piece.length - 1))
+
+
+def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
+    """Each part of the file once, with the labels that stand for its markup; no listing is closed and opened between."""
     parts: list[str] = []
-    at = 0
-    for start, text, lines in sorted(_find_pieces(chunks)):
-        if start > at:
-            begins_line = not parts or parts[-1].endswith("\n")
-            parts.append(_blank(start - at, lines or int(begins_line)))
-            at = start
-        if start + len(text) > at:
-            parts.append(text[at - start :])
-            at = start + len(text)
-    return "".join(parts)
-
-
-def _find_pieces(chunks: Sequence[Chunk]) -> Iterator[tuple[int, str, int]]:
-    """Each with its offset, and how many line ends stand between it and the one before."""
-    last_line = 0
+    pieces: list[Piece] = []
+    starts: dict[int, str] = {}
+    size = covered = last_line = 0
     for chunk in chunks:
-        lines = max(0, chunk.first_line - last_line)
-        end = 0
-        for number, piece in enumerate(chunk.pieces):
-            between = chunk.text[end : piece.text_at].count("\n")
-            end = piece.text_at + piece.length
-            yield piece.source_at, chunk.text[piece.text_at : end], between if number else lines
+        starts |= {one.at: one.url for one in chunk.sections} or {chunk.start: chunk.url}
+        at, begun = 0, False
+        for piece in chunk.pieces:
+            known = max(0, min(covered - piece.source_at, piece.length))
+            between, at = chunk.text[at : piece.text_at], piece.text_at + piece.length
+            if known == piece.length:
+                continue
+            if not begun:
+                opened = _FENCE_LINE.match(between)
+                label = "" if known or opened else between
+                between = _gap(piece.source_at - covered, chunk.first_line - last_line, bool(opened)) + label
+            text = chunk.text[piece.text_at + known : at]
+            between = "" if known else between
+            parts += between, text
+            pieces.append(Piece(size + len(between), piece.source_at + known, len(text)))
+            size += len(between) + len(text)
+            covered, begun = piece.source_at + piece.length, True
+        tail = chunk.text[at:]
+        if begun and not _FENCE_LINE.match(tail.lstrip("\n") + "\n"):
+            parts.append(tail)
+            size += len(tail)
         last_line = chunk.last_line
+    whole = "".join(parts)
+    rebuilt = Rebuilt(whole, tuple(pieces), {})
+    ends = [found.start() for found in re.finditer("\n", whole)]
+    lines = {bisect_left(ends, rebuilt.find((at, at + 1))[0]): url for at, url in starts.items()}
+    return replace(rebuilt, anchors={line: unquote(url.partition("#")[2]) for line, url in lines.items()})
 
 
-def _blank(length: int, lines: int) -> str:
-    """So many characters and line ends; never an indentation, which would make a listing of what follows."""
-    lines = min(length, lines)
-    return " " * (length - lines) + "\n" * lines
+def _gap(length: int, lines: int, in_listing: bool) -> str:
+    """The white space between two chunks."""
+    if length <= 0:
+        return ""
+    return "\n" * min(length, max(lines, int(in_listing))) or " "
 
 
 # --- text to HTML ---------------------------------------------------------------------------------
@@ -101,9 +132,15 @@ class Rendered:
 
 
 def render_lesson(
-    text: str, mdx: bool, resolve: Resolve, cited: Span | None = None, place: Resolve = lambda _src: None
+    text: str,
+    mdx: bool,
+    resolve: Resolve,
+    cited: Span | None = None,
+    anchors: Mapping[int, str] | None = None,
+    place: Resolve = lambda _src: None,
 ) -> Rendered:
-    """`cited`: the words to mark; the blocks that hold them are marked too. `place`: where a picture is shown."""
+    """`cited`: the words to mark; the blocks that hold them are marked too. `anchors` of headings, by their lines.
+    `place`: where a picture is shown."""
     text = text.replace(BEGIN, "\ufffd").replace(END, "\ufffd")
     lines = range(0)
     if cited:
@@ -111,7 +148,7 @@ def render_lesson(
         lines = range(text.count("\n", 0, start), text.count("\n", 0, end) + 1)
         text = f"{text[:start]}{BEGIN}{text[start:end]}{END}{text[end:]}"
     tokens = (_MDX if mdx else _MARKDOWN).parse(text)
-    headings = tuple(_name_headings(tokens))
+    headings = tuple(_name_headings(tokens, anchors or {}))
     _mark_blocks(tokens, lines)
     _dress(tokens)
     for token in tokens:
@@ -149,13 +186,14 @@ def _tighten(text: str, start: int, end: int) -> Span:
     return start, start + len(text[start:end].rstrip(" \t\n*_~`|>"))
 
 
-def _name_headings(tokens: list[Token]) -> Iterator[Heading]:
+def _name_headings(tokens: list[Token], known: Mapping[int, str]) -> Iterator[Heading]:
     """With the anchors that the addresses of the chunks have."""
     anchors = Anchors()
     for at, token in enumerate(tokens):
         if token.type == "heading_open" and token.level == 0:
             raw = tokens[at + 1].content.replace(BEGIN, "").replace(END, "")
-            anchor = unquote(anchors.take(raw))
+            made = unquote(anchors.take(raw))
+            anchor = known.get(token.map[0] if token.map else -1) or made
             token.attrSet("id", anchor)
             for last in (tokens[at + 1].children or [])[-1:]:
                 last.content = _CUSTOM_ID.sub("", last.content)

@@ -214,7 +214,7 @@ class QuotedPlace(BaseModel):
 
 
 class SourceChunk(Addressed):
-    """A passage that the answer was made from, once; the best score first."""
+    """A passage that the answer was made from, once for each section of it that is cited; the best score first."""
 
     content: str
     chunk_id: str
@@ -234,7 +234,7 @@ class SourceChunk(Addressed):
 
     @classmethod
     def from_passage(cls, passage: Passage, position: int, source: Source | None = None) -> Self:
-        chunk = passage.chunk
+        chunk = source.passage.chunk if source else passage.chunk
         return cls(
             content=chunk.text,
             url=chunk.url,
@@ -347,10 +347,12 @@ class AgentResponse(BaseModel):
 
 def _to_sources(answer: Answer, account: Account) -> list[SourceChunk]:
     passages = _find_passages(answer, account)
-    cited = {source.passage.chunk.id: source for source in answer.sources}
-    return [
-        SourceChunk.from_passage(one, place, cited.get(one.chunk.id)) for place, one in enumerate(passages, start=1)
+    shown = [
+        (one, source)
+        for one in passages
+        for source in [source for source in answer.sources if source.passage.chunk.id == one.chunk.id] or [None]
     ]
+    return [SourceChunk.from_passage(one, place, source) for place, (one, source) in enumerate(shown, start=1)]
 
 
 def _find_passages(reply: Reply, account: Account) -> list[Passage]:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
+from askbook.book.markup import has_components
 from askbook.book.sections import Block, Section, Source, fence_prefix, open_fences, parse_blocks, split_sections
-from askbook.domain import Chunk, Lesson, Piece
+from askbook.domain import Chunk, Lesson, Piece, SectionStart
 
 CHUNKER_VERSION = 2
 NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
@@ -76,12 +77,16 @@ class Unit:
 
 
 def split_lesson(lesson: Lesson) -> list[Chunk]:
-    source = Source(lesson.text, lesson.body_start, lesson.source_file.lower().endswith(".mdx"))
+    mdx = has_components(lesson.source_file, lesson.text)
+    source = Source(lesson.text, lesson.body_start, mdx, lesson.link_titles)
     sections = split_sections(source.blocks, lesson.anchors)
     drafts = _merge_small(_pack_sections(source, sections))
     rendered = [_render(source, draft) for draft in _with_overlap(source, drafts)]
-    sections_of = [_section_of(draft, sections) for draft in drafts]
-    return _link([_build(lesson, source, *pair) for pair in zip(rendered, sections_of, strict=True)], lesson)
+    chunks = (
+        replace(_build(lesson, source, shown, _section_of(draft, sections)), sections=_starts(lesson, draft, sections))
+        for shown, draft in zip(rendered, drafts, strict=True)
+    )
+    return _link(list(chunks), lesson)
 
 
 # --- blocks → units -------------------------------------------------------------------------------
@@ -127,7 +132,7 @@ def _is_shown(source: Source, unit: Unit) -> bool:
 
 
 def _split_leaf(source: Source, unit: Unit) -> Iterator[Unit]:
-    block, text = unit.block, source.text
+    block = unit.block
     if block.kind == "fence" and block.end - block.first >= 3:
         opening_end = source.starts[block.first + 1] - 1
         if opening_end - unit.start <= MAXIMUM // 2:
@@ -136,8 +141,8 @@ def _split_leaf(source: Source, unit: Unit) -> Iterator[Unit]:
         header = source.span(block.first, block.first + 2)
         if measure(source.shown_text(*header)).tokens <= TARGET * 3 // 4:
             return _split_table(source, unit, header)
-    finest = _sentences(text, unit.start, unit.end) if block.kind == "prose" else _lines(source, unit.start, unit.end)
-    return (_part(source, unit, span) for span in _fill(text, finest, TARGET))
+    finest = _sentences(source, unit.start, unit.end) if block.kind == "prose" else _lines(source, unit.start, unit.end)
+    return (_part(source, unit, span) for span in _fill(source, finest, TARGET))
 
 
 def _part(source: Source, unit: Unit, span: Span) -> Unit:
@@ -152,7 +157,7 @@ def _split_fence(source: Source, unit: Unit) -> Iterator[Unit]:
     reopen, close = f"{prefix}{block.mark}{block.info}\n", f"\n{prefix}{block.mark}"
     first, end = block.first + 1, block.end - (1 if block.closed else 0)
     room = TARGET - measure(reopen + close).tokens
-    spans = list(_fill(source.text, _lines(source, *source.span(first, end)), room))
+    spans = list(_fill(source, _lines(source, *source.span(first, end)), room))
     spans = [span for span in spans if source.text[slice(*span)].strip()]
     for number, (start, stop) in enumerate(spans):
         is_first, is_last = number == 0, number == len(spans) - 1
@@ -166,7 +171,7 @@ def _split_table(source: Source, unit: Unit, header: Span) -> Iterator[Unit]:
     block = unit.block
     header_size = measure(source.shown_text(*header))
     rows = _lines(source, *source.span(block.first + 2, block.end))
-    for number, (start, end) in enumerate(_fill(source.text, rows, TARGET - header_size.tokens)):
+    for number, (start, end) in enumerate(_fill(source, rows, TARGET - header_size.tokens)):
         if number == 0:
             yield _part(source, unit, (unit.start, end))
         else:
@@ -174,11 +179,11 @@ def _split_table(source: Source, unit: Unit, header: Span) -> Iterator[Unit]:
             yield replace(part, header=header, size=part.size + header_size)
 
 
-def _fill(text: str, spans: Iterable[Span], limit: int) -> Iterator[Span]:
+def _fill(source: Source, spans: Iterable[Span], limit: int) -> Iterator[Span]:
     """Neighbouring spans joined up to the limit; one that is too large is cut at spaces, else at characters."""
     begin = stop = -1
     total = Size(0, 0)
-    for start, end, size in _small_enough(text, spans, limit):
+    for start, end, size in _small_enough(source, spans, limit):
         grown = total + size
         if begin >= 0 and grown.tokens > limit:
             yield begin, stop
@@ -188,10 +193,10 @@ def _fill(text: str, spans: Iterable[Span], limit: int) -> Iterator[Span]:
         yield begin, stop
 
 
-def _small_enough(text: str, spans: Iterable[Span], limit: int) -> Iterator[tuple[int, int, Size]]:
-    longest = int(limit / 1.3) * CHARS_A_WORD
+def _small_enough(source: Source, spans: Iterable[Span], limit: int) -> Iterator[tuple[int, int, Size]]:
+    text, longest = source.text, int(limit / 1.3) * CHARS_A_WORD
     for start, end in spans:
-        size = _weigh(text[start:end])
+        size = _weigh(source.shown_text(start, end))
         if size.tokens <= limit:
             yield start, end, size
             continue
@@ -199,7 +204,7 @@ def _small_enough(text: str, spans: Iterable[Span], limit: int) -> Iterator[tupl
             step = longest // 2 if text[word.start()] in "`~" else longest
             for at in range(word.start(), word.end(), step):
                 part_end = min(at + step, word.end())
-                yield at, part_end, _weigh(text[at:part_end])
+                yield at, part_end, _weigh(source.shown_text(at, part_end))
 
 
 def _lines(source: Source, start: int, end: int) -> Iterator[Span]:
@@ -207,10 +212,10 @@ def _lines(source: Source, start: int, end: int) -> Iterator[Span]:
     return (line.span() for line in _LINE.finditer(source.text, start, end) if line.end() > line.start())
 
 
-def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
+def _sentences(source: Source, start: int, end: int) -> Iterator[Span]:
     at = start
-    for stop in _SENTENCE_END.finditer(text, start, end):
-        if stop.end() > at:
+    for stop in _SENTENCE_END.finditer(source.text, start, end):
+        if stop.end() > at and not source.is_in_formula(stop.end()):
             yield at, stop.end()
             at = stop.end()
     if at < end:
@@ -290,7 +295,7 @@ def _continues(before: list[Unit], draft: list[Unit]) -> bool:
 def _overlap(source: Source, last: Unit, room: int) -> Unit | None:
     """The last sentences of the chunk before, about 15 % of a chunk; code, tables and list items are never repeated."""
     begin = last.end
-    for start, _ in reversed(list(_sentences(source.text, last.start, last.end))):
+    for start, _ in reversed(list(_sentences(source, last.start, last.end))):
         room_left = min(room, OVERLAP if begin < last.end else LONGEST_OVERLAP)
         if measure(source.text[start : last.end]).tokens > room_left:
             break
@@ -301,6 +306,30 @@ def _overlap(source: Source, last: Unit, room: int) -> Unit | None:
 def _section_of(draft: list[Unit], sections: list[Section]) -> Section:
     """The section of the first unit that is more than a heading."""
     return sections[next((unit.section for unit in draft if not unit.heading), draft[-1].section)]
+
+
+def _starts(lesson: Lesson, draft: list[Unit], sections: list[Section]) -> tuple[SectionStart, ...]:
+    firsts = {unit.section: unit.start for unit in reversed(draft)}
+    if len(firsts) == 1:
+        return ()
+    return tuple(
+        SectionStart(
+            start,
+            sections[number].headings[-1] if sections[number].headings else None,
+            _path_to(lesson, sections[number]),
+            _address_of(lesson, sections[number]),
+        )
+        for number, start in sorted(firsts.items())
+    )
+
+
+def _path_to(lesson: Lesson, section: Section) -> tuple[str, ...]:
+    above = (lesson.book_title, lesson.module_title, lesson.chapter_title, lesson.title)
+    return _without_repeats(above + section.headings)
+
+
+def _address_of(lesson: Lesson, section: Section) -> str:
+    return f"{lesson.url}#{section.anchor}" if section.anchor else lesson.url
 
 
 # --- drafts → chunks ------------------------------------------------------------------------------
@@ -334,17 +363,25 @@ def _render(source: Source, draft: list[Unit]) -> _Rendered:
         parts += _shown_dedented(source, unit)
     parts += [draft[-1].after] if draft[-1].after else []
     suspect = source.mdx or any(unit.part for unit in draft)
-    return _assemble(source.text, parts, headers, suspect)
+    return _assemble(source.text, parts, headers, suspect, (draft[0].start, draft[-1].end))
 
 
 def _outdented(source: Source, draft: list[Unit]) -> list[Unit]:
     """A chunk begins without white space; what is indented with its first line moves left with it."""
     if draft[0].before or draft[0].header:
         return draft
-    indents = [len(line) - len(line.lstrip(" \t")) for line in (source.text[unit.start : unit.end] for unit in draft)]
+    shown = (source.shown_text(unit.start, min(unit.end, unit.start + 1_000)) for unit in draft)
+    indents = [
+        _indent_of(source, unit) if line[:1] in (" ", "\t") else 0 for line, unit in zip(shown, draft, strict=True)
+    ]
     together = list(takewhile(bool, indents))
     moved = [replace(unit, dedent=max(unit.dedent, indents[0]), part=True) for unit in draft[: len(together)]]
     return moved + draft[len(together) :]
+
+
+def _indent_of(source: Source, unit: Unit) -> int:
+    line = source.text[unit.start : unit.end]
+    return len(line) - len(line.lstrip(" \t"))
 
 
 def _gap(source: Source, start: int, end: int, verbatim: bool) -> list[Span | str]:
@@ -368,7 +405,7 @@ def _shown_dedented(source: Source, unit: Unit) -> Iterator[Span | str]:
             yield part if not isinstance(part, str) else part.replace("\n" + " " * unit.dedent, "\n")
 
 
-def _assemble(text: str, parts: list[Span | str], headers: set[int], suspect: bool) -> _Rendered:
+def _assemble(text: str, parts: list[Span | str], headers: set[int], suspect: bool, whole_span: Span) -> _Rendered:
     pieces: list[Piece] = []
     written: list[str] = []
     at, hull = 0, []
@@ -388,6 +425,8 @@ def _assemble(text: str, parts: list[Span | str], headers: set[int], suspect: bo
     whole = "".join(written).rstrip()
     pieces = [replace(piece, length=min(piece.length, len(whole) - piece.text_at)) for piece in pieces]
     pieces = [piece for piece in pieces if piece.length > 0]
+    # A chunk of nothing but labels stands where their markers do.
+    hull = hull or [whole_span]
     start = min(span[0] for span in hull)
     end = start + len(text[start : max(span[1] for span in hull)].rstrip())
     whole, pieces = _close_fences(whole, pieces) if suspect else (whole, pieces)
@@ -430,7 +469,6 @@ def _build(lesson: Lesson, source: Source, rendered: _Rendered, section: Section
     text, size = rendered.text, measure(rendered.text)
     own_titles = _without_repeats(((lesson.title,) if lesson.title_in_file else ()) + section.headings)
     embed_text = f"{' › '.join(own_titles)}\n{text}" if own_titles else text
-    above = (lesson.book_title, lesson.module_title, lesson.chapter_title, lesson.title)
     return Chunk(
         id="",
         text=text,
@@ -441,13 +479,13 @@ def _build(lesson: Lesson, source: Source, rendered: _Rendered, section: Section
         chapter=lesson.chapter,
         lesson=lesson.lesson,
         section_title=section.headings[-1] if section.headings else None,
-        heading_path=_without_repeats(above + section.headings),
+        heading_path=_path_to(lesson, section),
         hardware_tier=lesson.hardware_tier,
         proficiency_level=lesson.proficiency_level,
         layer=lesson.layer,
         facets=lesson.facets,
         source_file=lesson.source_file,
-        url=f"{lesson.url}#{section.anchor}" if section.anchor else lesson.url,
+        url=_address_of(lesson, section),
         parent_doc_id=lesson.parent_doc_id,
         chunk_index=0,
         total_chunks=1,
@@ -458,12 +496,16 @@ def _build(lesson: Lesson, source: Source, rendered: _Rendered, section: Section
         word_count=size.words,
         token_count=size.tokens,
         char_count=size.chars,
-        first_line=source.line_of(rendered.start),
-        last_line=source.line_of(rendered.end - 1),
+        first_line=_file_line(lesson, source.line_of(rendered.start)),
+        last_line=_file_line(lesson, source.line_of(rendered.end - 1)),
         start=rendered.start,
         end=rendered.end,
         pieces=rendered.pieces,
     )
+
+
+def _file_line(lesson: Lesson, line: int) -> int:
+    return lesson.lines[line - 1] if lesson.lines else line
 
 
 def _link(chunks: list[Chunk], lesson: Lesson) -> list[Chunk]:

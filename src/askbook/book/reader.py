@@ -14,8 +14,12 @@ from pathlib import Path
 
 from askbook.book.chunker import CHUNKER_VERSION, make_id
 from askbook.book.front_matter import FrontMatter, read_facet, read_front_matter, read_yaml
+from askbook.book.includes import expand_includes
 from askbook.book.layout import MAIN, Category, Folder, Layout, Place
 from askbook.book.manifest import EVERY_LESSON, FILE, LAYER, PROFICIENCY, TIER, read_manifest
+from askbook.book.markup import MARKUP_VERSION
+from askbook.book.markup.references import find_labels, find_link_titles
+from askbook.book.notebooks import read_notebook
 from askbook.book.sections import find_title
 from askbook.book.sites import find_site
 from askbook.book.sites.site import Files, Page, Site, Unreadable, find_translations
@@ -24,7 +28,7 @@ from askbook.errors import BookError
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_SMALL_BYTES = 1024 * 1024
-EXTENSIONS = (".md", ".mdx", ".markdown")
+EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
 CATEGORIES = ("_category_.json", "_category_.yml", "_category_.yaml")
 MAX_STARS, MAX_PATTERN = 3, 200
 SKIPPED_FOLDERS = ("node_modules", "__pycache__", "_partials", "_includes", "_templates", "_build", "_site", "_book")
@@ -62,8 +66,14 @@ def read_lessons(
 ) -> tuple[list[Lesson], list[Problem]]:
     """Every lesson in reading order, and what was wrong with the files. A bad file never stops the others."""
     read = _read_layout(folder, book, on_file)
-    problems = read.problems
-    lessons = [_build_lesson(book, read.texts[page.path], place, problems) for page, place in read.layout.place_pages()]
+    placed, problems = list(read.layout.place_pages()), read.problems
+    titles = {page.path: place.title for page, place in placed}
+    labels = find_labels(text.text for text in read.texts.values())
+    lessons: list[Lesson] = []
+    for page, place in placed:
+        text = read.texts[page.path]
+        linked = find_link_titles(page.path, text.text, titles, labels)
+        lessons.append(_build_lesson(book, text, place, linked, problems))
     return lessons, problems + read.layout.problems
 
 
@@ -111,6 +121,8 @@ class _Text:
     page: Page
     text: str
     file_hash: str
+    lines: tuple[int, ...]
+    problems: tuple[Problem, ...]
 
 
 def _home(folder: Path) -> Path:
@@ -242,6 +254,7 @@ def _read_texts(
     for path, file in files.items():
         try:
             texts[path] = _read_text(path, file)
+            problems += texts[path].problems
         except Unreadable as error:
             problems.append(Problem(path, f"this file {error}", skipped=True))
         if on_file:
@@ -251,16 +264,44 @@ def _read_texts(
 
 def _read_text(path: str, file: Path) -> _Text:
     raw = _read_bytes(file, MAX_BYTES)
+    text = _decode(raw)
+    if path.lower().endswith(".ipynb"):
+        text = _read_notebook(text)
+    front = read_front_matter(text)
+    home = file.parents[path.count("/")]
+    expanded = expand_includes(path, text, front.body_start, lambda there: _read_included(home, there))
+    heading = None if front.text("title") else find_title(expanded.text, front.body_start)
+    file_hash = hashlib.sha256(raw)
+    for taken in expanded.taken:
+        file_hash.update(b"\0" + taken.encode())
+    problems = tuple(Problem(path, complaint) for complaint in dict.fromkeys(expanded.complaints))
+    return _Text(Page(path, front, heading), expanded.text, file_hash.hexdigest(), expanded.lines, problems)
+
+
+def _decode(raw: bytes) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Unreadable(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = text.replace("\0", "\ufffd")
-    front = read_front_matter(text)
-    heading = None if front.text("title") else find_title(text, front.body_start)
-    return _Text(Page(path, front, heading), text, hashlib.sha256(raw).hexdigest())
+    return text.replace("\0", "\ufffd")
+
+
+def _read_notebook(content: str) -> str:
+    try:
+        return read_notebook(content)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Unreadable("is not a notebook that can be read (broken JSON, or no cells in it)") from error
+
+
+def _read_included(home: Path, path: str) -> str | None:
+    """A file of the book by its path in it; no link, however it is made, leads out of the folder."""
+    try:
+        file = (home / path).resolve(strict=True)
+        return _decode(_read_bytes(file, MAX_SMALL_BYTES)) if file.is_relative_to(home) else None
+    except (OSError, RuntimeError, ValueError, Unreadable):
+        return None
 
 
 def _title_of_overview(home: Path, front_page: str = "README") -> str | None:
@@ -364,7 +405,9 @@ def _read_category(home: Path, folder: Folder, problems: list[Problem]) -> Categ
 # --- lessons --------------------------------------------------------------------------------------
 
 
-def _build_lesson(book: Book, read: _Text, place: Place, problems: list[Problem]) -> Lesson:
+def _build_lesson(
+    book: Book, read: _Text, place: Place, link_titles: Mapping[str, str], problems: list[Problem]
+) -> Lesson:
     page = read.page
     front = page.front
     if front.complaint:
@@ -405,6 +448,8 @@ def _build_lesson(book: Book, read: _Text, place: Place, problems: list[Problem]
         text=read.text,
         body_start=front.body_start,
         fingerprint="",
+        lines=read.lines,
+        link_titles=link_titles,
     )
     return replace(lesson, fingerprint=_fingerprint(lesson))
 
@@ -430,7 +475,9 @@ def _read_value(page: Page, facet: Facet, warn_missing: bool, problems: list[Pro
 
 
 def _fingerprint(lesson: Lesson) -> str:
-    left_out = ("text", "fingerprint", "parent_doc_id")
+    left_out = ("text", "fingerprint", "parent_doc_id", "lines")
     fields = {name: getattr(lesson, name) for name in Lesson.__slots__ if name not in left_out}
-    canonical = json.dumps([CHUNKER_VERSION, fields], sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    canonical = json.dumps(
+        [CHUNKER_VERSION, MARKUP_VERSION, fields], sort_keys=True, ensure_ascii=True, separators=(",", ":")
+    )
     return hashlib.sha256(canonical.encode()).hexdigest()

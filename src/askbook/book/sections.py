@@ -7,7 +7,7 @@ import re
 import unicodedata
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
@@ -15,7 +15,8 @@ from urllib.parse import quote
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from askbook.book.hidden import Hidden, blank_out, find_hidden_mdx
+from askbook.book.markup import read_markup
+from askbook.book.markup.spans import Hidden, to_parsed
 
 Kind = Literal["heading", "prose", "fence", "table", "list", "item", "quote", "code", "html", "rule", "plain"]
 
@@ -92,16 +93,19 @@ class Section:
 class Source:
     """A lesson's text with its lines, what is hidden in it, and where a fence that its author left open must be closed."""
 
-    def __init__(self, text: str, body_start: int, mdx: bool) -> None:
+    def __init__(self, text: str, body_start: int, mdx: bool, titles: Mapping[str, str] | None = None) -> None:
         self.text = text
         self.mdx = mdx
         self.starts = _line_starts(text)
         self.first_line = bisect_right(self.starts, body_start) - 1
-        self.hidden = find_hidden_mdx(text, body_start) if mdx else []
+        markup = read_markup(text, body_start, mdx, titles or {})
+        self.hidden, self._math = markup.hidden, markup.math
+        self._math_starts = [formula[0] for formula in self._math]
         self._hidden_starts = [hidden.start for hidden in self.hidden]
-        shown = blank_out(text, self.hidden) if self.hidden else text
+        shown = to_parsed(text, self.hidden, markup.blocks) if self.hidden or markup.blocks else text
+        self._lines = [line[:MAX_LINE] for line in shown[body_start:].split("\n")]
         self.closers: dict[int, str] = {}
-        self.blocks = self._filled(self._read_blocks(shown[body_start:]), self.first_line, len(self.starts))
+        self.blocks = self._filled(self._read_blocks(len(shown)), self.first_line, len(self.starts))
         padding = [hidden for block in self.blocks if block.kind == "table" for hidden in self._padding(block)]
         if padding:
             self.hidden = sorted([*self.hidden, *padding], key=lambda hidden: hidden.start)
@@ -116,9 +120,10 @@ class Source:
         while True:
             stop = _without_space(self.text, start, stop)
             index = bisect_right(self._hidden_starts, stop - 1) - 1
-            if index < 0 or self.hidden[index].start < start or self.hidden[index].end < stop:
+            hidden = self.hidden[index] if index >= 0 else None
+            if hidden is None or hidden.start < start or hidden.end < stop or hidden.filler.strip():
                 return start, stop
-            stop = self.hidden[index].start
+            stop = hidden.start
 
     def line_of(self, place: int) -> int:
         return bisect_right(self.starts, place)
@@ -135,6 +140,8 @@ class Source:
         yield from self._unhidden(start, end)
 
     def shown_text(self, start: int, end: int) -> str:
+        if not self.hidden and not self.closers:
+            return self.text[start:end]
         return "".join(
             part if isinstance(part, str) else self.text[part[0] : part[1]] for part in self.shown(start, end)
         )
@@ -142,7 +149,9 @@ class Source:
     def _unhidden(self, start: int, end: int) -> Iterator[tuple[int, int] | str]:
         for index in range(max(0, bisect_right(self._hidden_starts, start) - 1), len(self.hidden)):
             hidden = self.hidden[index]
-            if hidden.start >= end:
+            if hidden.start >= end and hidden.end > end:
+                break
+            if hidden.start > end:
                 break
             if hidden.end <= start:
                 continue
@@ -154,10 +163,10 @@ class Source:
         if start < end:
             yield start, end
 
-    def _read_blocks(self, shown: str) -> list[Block]:
-        if len(self.starts) > MANY_LINES and len(shown) < SHORT_LINE * shown.count("\n"):
+    def _read_blocks(self, size: int) -> list[Block]:
+        lines = self._lines
+        if len(self.starts) > MANY_LINES and size < SHORT_LINE * len(lines):
             return []
-        lines = [line[:MAX_LINE] for line in shown.split("\n")]
         blocks: list[Block] = []
         at, window = 0, WINDOW
         while at < len(lines):
@@ -205,7 +214,12 @@ class Source:
             self.closers[self.span(block.first, block.end)[1]] = f"\n{prefix}{block.mark}"
 
     def first_line_of(self, block: Block) -> str:
-        return self.text[self.starts[block.first] : self.starts[block.first] + MAX_LINE]
+        """As the parser saw it."""
+        return self._lines[block.first - self.first_line]
+
+    def is_in_formula(self, place: int) -> bool:
+        index = bisect_right(self._math_starts, place - 1) - 1
+        return index >= 0 and place < self._math[index][1]
 
 
 def open_fences(blocks: list[Block]) -> Iterator[Block]:

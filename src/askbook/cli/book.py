@@ -78,7 +78,9 @@ def init(
     lessons, problems = read_lessons(folder, book)
     show_problems(problems)
     if not lessons:
-        raise BookError(f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx and .markdown files.")
+        raise BookError(
+            f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx, .markdown and .ipynb files."
+        )
     found = explain_layout(folder, book)
     try:
         target.write_text(_to_toml(book, found.modules), encoding="utf-8")

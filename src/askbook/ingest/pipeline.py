@@ -124,7 +124,9 @@ class Pipeline:
         lessons, problems = await self._read(folder, book, self.tally)
         if not lessons:
             # Also what an unmounted disk looks like: better to refuse than to empty the book.
-            raise BookError(f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx and .markdown files.")
+            raise BookError(
+                f"there is no Markdown to read in {folder}", "askbook reads .md, .mdx, .markdown and .ipynb files."
+            )
         await self.ledger.save_book(book, job.folder)
         unreadable = {problem.source_file for problem in problems if problem.skipped}
         records = await self.ledger.load_records(job.book_id)

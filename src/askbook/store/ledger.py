@@ -10,14 +10,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import RowMapping, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from askbook.domain import Book, BookRecord, Chunk, IngestMode, Lesson, LessonRecord, Outline, Piece, to_public_id
+from askbook.domain import (
+    Book,
+    BookRecord,
+    Chunk,
+    IngestMode,
+    Lesson,
+    LessonRecord,
+    Outline,
+    Piece,
+    SectionStart,
+    to_public_id,
+)
 from askbook.errors import NotFound
 from askbook.store.database import Database
 from askbook.store.outline import LessonRow, build_outline
@@ -539,6 +550,7 @@ def _chunk_row(draft: DraftChunk, now: datetime) -> dict[str, Any]:
     chunk = draft.chunk
     details = {name: getattr(chunk, name) for name in DETAILS}
     details["pieces"] = [(piece.text_at, piece.source_at, piece.length) for piece in chunk.pieces]
+    details["sections"] = [astuple(section) for section in chunk.sections]
     details["facets"] = dict(chunk.facets)
     return {
         **{name: getattr(chunk, name) for name in COLUMNS},
@@ -555,4 +567,7 @@ def to_chunk(row: RowMapping | dict[str, Any]) -> Chunk:
     details = dict(row["details"])
     details["pieces"] = tuple(Piece(*piece) for piece in details["pieces"])
     details["heading_path"] = tuple(details["heading_path"])
+    details["sections"] = tuple(
+        SectionStart(at, title, tuple(path), url) for at, title, path, url in details.get("sections", ())
+    )
     return Chunk(id=row["chunk_id"], **{name: row[name] for name in COLUMNS}, **details)

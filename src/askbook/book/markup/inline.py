@@ -1,0 +1,299 @@
+"""The generators' markup among words: tags, comments, roles, shortcodes, attribute lists, footnote marks, wiki links."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+
+from askbook.book.markup.spans import LABELS, CodeSpans, Hidden, Span
+from askbook.book.markup.tags import ESM, Tags, comment_end, statement_end, tag_end
+
+# A class alone is looked for at the speed of C; whether a sign opens something is asked where it stands.
+_STOP = re.compile(r"[\\`<{\[$:=+]")
+_MDX_STOP = re.compile(r"[\\`<{\[$:=+]|^(?=import\b|export\b)", re.MULTILINE)
+_AT_LINE_START = re.compile(ESM)
+_TAG = re.compile(r"</?(?P<name>[A-Za-z][\w.-]*+(?::[\w-]++)?(?=[\s/>])|(?=>))")
+_COMMENT = re.compile(r"\{\s*+/\*|<!--")
+_ROLE = re.compile(
+    r"\{(?P<name>[A-Za-z][\w:.+-]*)\}(?P<ticks>`+)(?!`)(?P<said>[^`\n]+(?:\n(?![ \t]*\n)[^`\n]+)?)(?P=ticks)(?!`)"
+)
+_SPHINX_TARGET = re.compile(r"\s*<[^<>]*>$")
+_COLON_ROLE = re.compile(
+    r":(?P<name>numref|eqref|ref|cite|citet|label|width|height|class|func|meth|mod|doc|term):(?P<ticks>`)(?P<said>[^`\n]*)`"
+)
+_ICON = re.compile(r":(?:material|octicons|fontawesome|simple|fa)-[\w-]+:(?:\{[^{}\n]*\})?[ \t]?")
+_SHORTCODE = re.compile(
+    r"\{\{(?P<open>[<%])(?P<inside>(?:[^{}\"`]|\"(?:\\.|[^\"\\])*\"|`[^`]*`){0,2000}?)(?P<close>[%>])\}\}"
+)
+_LIQUID = re.compile(r"\{%-?(?P<inside>(?:[^{}%\"']|\"[^\"]*\"|'[^']*'|%(?!\})){0,2000}?)-?%\}")
+_NAME = re.compile(r"\s*(?P<closing>/)?\s*(?P<name>[\w./-]+)")
+_SEEN = re.compile(
+    r"\b(?P<name>title|label|header|heading|summary|caption|text|alt)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)"
+)
+_STYLE = re.compile(r"\b(?:style|type|color|kind)\s*=\s*[\"'](\w+)[\"']")
+_QUOTED = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
+_MDBOOK = re.compile(r"\{\{#(?:include|rustdoc_include|playground|playpen|title|quiz)\b[^{}\n]*\}\}")
+_BRANCH = re.compile(r"\{[#:/](?:if|else|each|await|then|key)\b[^{}\n]*\}")
+_ATTRIBUTES = re.compile(
+    r"\{:[^{}\n]*\}|\{[ \t]*(?:[.#][\w:-]+|[\w-]+=(?:\"[^\"\n]*\"|[\w%.-]+))(?:[ \t]+(?:[.#][\w:-]+|[\w:-]+=(?:\"[^\"\n]*\"|[\w%./-]+)))*[ \t]*\}"
+)
+_ID = re.compile(r"#([^\s{}]+)")
+_FOOTNOTE = re.compile(r"\[\^[^\]\s\[]{1,100}\]")
+_WIKI = re.compile(r"\[\[(?![\s_])(?P<page>[^\[\]|\n]{1,200}?)(?:\|(?P<words>[^\[\]\n]{1,200}))?\]\](?!\()")
+_EMPTY_LINK = re.compile(r"\[\]\((?P<target>[^()\s]{1,300})\)")
+_KEYS = re.compile(r"\+\+(?=[a-z\"])(?P<keys>[\w\"-]+(?:\+[\w\"-]+){0,5})\+\+")
+_MARKED = re.compile(r"==(?=[^\s=])(?P<words>[^=\n]{1,200}?)(?<=[^\s=])==(?!=)")
+_CRITIC = re.compile(r"\{(?P<sign>\+\+|--|==|~~|>>)(?P<words>[^{}\n]{1,300}?)(?P<end>\+\+|--|==|~~|<<)\}")
+_FORMULA = re.compile(
+    r"\$\$(?=[^$])[^$]{1,5000}?\$\$|\$(?=[^\s$])(?:\\.|[^$\\\n]|\n(?!\s*\n)){0,1000}?(?<=[^\s\\])\$(?!\d)|\$(?=[^\s$])[^\s$]\$(?!\d)"
+)
+_BRACKETED = {
+    "(": re.compile(r"\\\([^\n]{1,2000}?\\\)"),
+    "[": re.compile(r"\\\[(?:(?!\n\s*\n).){1,5000}?\\\]", re.DOTALL),
+}
+_CODE_ROLES = frozenset(["code", "file", "program", "option", "envvar", "command", "literal", "samp"])
+_UNSEEN_ROLES = frozenset(["label", "width", "height", "class", "index"])
+
+
+def read_inline(
+    text: str, start: int, mdx: bool, skip: Sequence[Span], math: list[Span], titles: Mapping[str, str]
+) -> Iterator[Hidden]:
+    """Outside `skip`, in order; the formulas found on the way are added to `math`."""
+    return _Scan(text, start, mdx, skip, math, titles).read(start)
+
+
+class _Scan:
+    def __init__(
+        self, text: str, start: int, mdx: bool, skip: Sequence[Span], math: list[Span], titles: Mapping[str, str]
+    ) -> None:
+        self._text, self._mdx, self._math, self._titles = text, mdx, math, titles
+        self._code = CodeSpans(text, start, len(text))
+        self._skip = skip
+        self._skip_starts = [span[0] for span in skip]
+        self._tags = Tags(text)
+        self._last_comment_end = {"-->": text.rfind("-->"), "*/": text.rfind("*/")}
+        # A tag or export that never ends costs a look ahead; when all of them have cost this much, the rest stay as text.
+        self._patience = 2 * len(text) + 10_000
+        self._found: list[Hidden] = []
+
+    def read(self, at: int) -> Iterator[Hidden]:
+        pattern = _MDX_STOP if self._mdx else _STOP
+        while stop := pattern.search(self._text, at):
+            place = stop.start()
+            inside = self._skipped(place)
+            if inside is not None:
+                at = inside
+                continue
+            end = self._read_at(place)
+            yield from self._found
+            self._found.clear()
+            at = max(end if end is not None else place + 1, place + (1 if stop.end() > place else 0))
+            if end is None and stop.end() == place:
+                at = place + 6
+
+    def _skipped(self, place: int) -> int | None:
+        index = bisect_right(self._skip_starts, place) - 1
+        return self._skip[index][1] if index >= 0 and self._skip[index][1] > place else None
+
+    def _read_at(self, at: int) -> int | None:
+        """Behind what was read here; None where nothing was."""
+        text = self._text
+        match text[at]:
+            case "\\":
+                return self._read_escape(at)
+            case "`":
+                return self._code.end_of(at) or at + len(text[at : at + 1_000]) - len(text[at : at + 1_000].lstrip("`"))
+            case "<":
+                return self._read_comment(at) if text.startswith("<!--", at) else self._read_tag(at)
+            case "{":
+                return self._read_brace(at)
+            case "[":
+                return self._read_bracket(at)
+            case "$":
+                return self._read_formula(at, _FORMULA)
+            case ":":
+                return self._read_icon(at)
+            case "+":
+                return self._unwrap(_KEYS.match(text, at), "keys")
+            case "=":
+                return (
+                    self._unwrap(_MARKED.match(text, at), "words") if text[at - 1 : at] not in ("=", "!", "<") else None
+                )
+            case _ if self._mdx and _AT_LINE_START.match(text, at):
+                return self._hide_to(at, statement_end(text, at))
+            case _:
+                return None
+
+    def _hide_to(self, start: int, end: int | None, filler: str = "") -> int | None:
+        if end is not None:
+            self._found.append(Hidden(start, end, filler))
+        return end
+
+    def _unwrap(self, found: re.Match[str] | None, group: str) -> int | None:
+        """Its words without its signs."""
+        if found is None:
+            return None
+        self._hide_to(found.start(), found.start(group))
+        return self._hide_to(found.end(group), found.end())
+
+    def _read_escape(self, at: int) -> int:
+        char = self._text[at + 1 : at + 2]
+        if char == "{" and _MDBOOK.match(self._text, at + 1):
+            self._hide_to(at, at + 1)
+            return at + 3
+        return (self._read_formula(at, _BRACKETED[char]) if char in _BRACKETED else None) or at + 2
+
+    def _read_formula(self, at: int, pattern: re.Pattern[str]) -> int | None:
+        if self._patience < 0:
+            return None
+        found = pattern.match(self._text, at)
+        if found is None:
+            self._patience -= 50
+            return None
+        self._math.append(found.span())
+        return found.end()
+
+    def _read_comment(self, at: int) -> int | None:
+        closing = "-->" if self._text[at] == "<" else "*/"
+        if at + 2 > self._last_comment_end[closing]:
+            return None
+        return self._hide_to(at, comment_end(self._text, at + 2, closing))
+
+    def _read_tag(self, at: int) -> int | None:
+        found = _TAG.match(self._text, at)
+        if found is None or self._patience <= 0 or not self._tags.is_tag(at, found["name"], self._mdx):
+            return None
+        end, looked_to = tag_end(self._text, found.end())
+        if end is None:
+            self._patience -= looked_to - at
+            return None
+        if not self._mdx and not self._tags.is_whole(at, end, found["name"]):
+            return None
+        self._found += self._tags.show(at, end, found["name"] or "")
+        return end
+
+    def _read_brace(self, at: int) -> int | None:
+        text = self._text
+        if text.startswith("{{", at):
+            if unresolved := _MDBOOK.match(text, at):
+                return self._hide_to(at, unresolved.end())
+            return self._read_code(_SHORTCODE.match(text, at)) if text[at + 2 : at + 3] in ("<", "%") else None
+        if text.startswith("{%", at):
+            return self._read_code(_LIQUID.match(text, at))
+        if self._mdx and _COMMENT.match(text, at):
+            return self._read_comment(at)
+        if branch := _BRANCH.match(text, at):
+            return self._hide_to(at, branch.end())
+        if role := _ROLE.match(text, at):
+            return self._read_role(role)
+        if attributes := _ATTRIBUTES.match(text, at):
+            return self._read_attributes(attributes)
+        if self._mdx:
+            return None
+        return self._unwrap(_CRITIC.match(text, at), "words")
+
+    def _read_attributes(self, found: re.Match[str]) -> int | None:
+        """Behind what they are for, or alone on a line. A heading's own id is still the parser's to see."""
+        text, at = self._text, found.start()
+        line_start, line_end = text.rfind("\n", 0, at) + 1, text.find("\n", found.end())
+        before = text[line_start:at]
+        closes = not text[found.end() : len(text) if line_end < 0 else line_end].strip()
+        if not (before[-1:] in tuple(")]*_`:\"'>$") or (closes and text[at + 1 :].lstrip()[0] in ":#.")):
+            return None
+        start = line_start + len(before.rstrip()) if closes and before.strip() else at
+        own = _ID.search(found[0])
+        heads = before.lstrip().startswith("#") or text.startswith(("\n---", "\n==="), found.end())
+        self._found.append(Hidden(start, found.end(), "", f" {{#{own[1]}}}" if own and heads else None))
+        return found.end()
+
+    def _read_role(self, role: re.Match[str]) -> int:
+        """{math}`x` is a formula, {code}`x` is code, and a reference is its words, else the title of where it leads."""
+        name, said = role["name"].lower(), role.span("said")
+        short = name.rpartition(":")[2]
+        target = _SPHINX_TARGET.search(self._text, *said)
+        if short == "math":
+            self._found += Hidden(role.start(), said[0], "$"), Hidden(said[1], role.end(), "$")
+            self._math.append(role.span())
+        elif short in _UNSEEN_ROLES:
+            self._hide_to(*role.span())
+        elif name.startswith(("py:", "c:", "cpp:", "js:", "rst:")) or short in _CODE_ROLES:
+            self._hide_to(role.start(), role.start("ticks"))
+            self._hide_to(target.start(), target.end()) if target and said[0] < target.start() else None
+        elif target and said[0] < target.start():
+            self._hide_to(role.start(), said[0])
+            self._hide_to(target.start(), role.end())
+        elif title := self._titles.get(self._text[slice(*said)]):
+            self._hide_to(role.start(), role.end(), title)
+        else:
+            self._hide_to(role.start(), said[0])
+            self._hide_to(said[1], role.end())
+        return role.end()
+
+    def _read_icon(self, at: int) -> int | None:
+        if icon := _ICON.match(self._text, at):
+            return self._hide_to(at, icon.end())
+        role = _COLON_ROLE.match(self._text, at)
+        if role is None:
+            return None
+        if role["name"] in _UNSEEN_ROLES:
+            return self._hide_to(at, role.end())
+        self._hide_to(at, role.start("ticks"))
+        return role.end()
+
+    def _read_code(self, found: re.Match[str] | None) -> int | None:
+        """Hugo's shortcodes and GitBook's tags: of each its title; of a hint what it is; of a reference its words."""
+        if found is None:
+            return None
+        start, end, text = found.start(), found.end(), self._text
+        inside = found["inside"]
+        if inside.startswith("/*") and inside.rstrip().endswith("*/"):
+            # An example of a shortcode, shown without the stars that keep it from being one.
+            self._hide_to(found.start("inside"), found.start("inside") + 2)
+            self._hide_to(found.end("inside") - 2, found.end("inside"))
+            return end
+        named = _NAME.match(inside)
+        name = named["name"].lower() if named else ""
+        if named is None or named["closing"] or name.startswith("end"):
+            return self._hide_to(start, end)
+        opens = not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t>")
+        if seen := _SEEN.search(text, found.start("inside"), found.end("inside")):
+            bold = "**" if opens and seen["name"] != "text" else ""
+            self._hide_to(start, seen.start("value"), bold)
+            return self._hide_to(seen.end("value"), end, f"{bold}\n" if bold else "")
+        if name in ("ref", "relref", "link") and (target := _QUOTED.search(inside)):
+            if text[start - 1 : start] != "(":
+                return self._hide_to(start, end, self._titles.get(target[1], ""))
+            self._hide_to(start, found.start("inside") + target.start(1))
+            return self._hide_to(found.start("inside") + target.end(1), end)
+        style = _STYLE.search(inside)
+        kind = style[1].lower() if style and name in ("alert", "hint", "callout", "admonition") else name
+        kind = {"primary": "note"}.get(kind, kind)
+        if opens and kind in LABELS:
+            gap = "\n" if text[end : end + 1] in ("\n", "") else "\n\n"
+            self._found.append(Hidden(start, end, f"**{kind.capitalize()}**{gap}", f"**{kind.capitalize()}**"))
+            return end
+        return self._hide_to(start, end)
+
+    def _read_bracket(self, at: int) -> int | None:
+        text = self._text
+        if footnote := _FOOTNOTE.match(text, at):
+            return self._hide_to(at, footnote.end()) if text[footnote.end() : footnote.end() + 1] != "(" else None
+        if text.startswith("[[", at) and (wiki := _WIKI.match(text, at)):
+            line_start = text.rfind("\n", 0, at) + 1
+            if text[line_start : line_start + 6].lstrip().startswith("#") and text[wiki.end() : wiki.end() + 1] in (
+                "\n",
+                "",
+            ):
+                # A heading's own id, as the Hugging Face courses write it.
+                self._found.append(Hidden(at, wiki.end(), "", wiki[0]))
+                return wiki.end()
+            return self._unwrap(wiki, "words" if wiki["words"] else "page")
+        if text.startswith("[](", at) and (link := _EMPTY_LINK.match(text, at)):
+            title = self._titles.get(link["target"])
+            if title:
+                self._found.append(Hidden(at + 1, at + 1, title))
+            elif text[at - 1 : at] != "!":
+                return self._hide_to(at, link.end())
+            return link.end()
+        return None

@@ -1,0 +1,112 @@
+"""What a lesson's source holds that its readers do not see, and what they see in its place."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+Span = tuple[int, int]
+
+_TICKS = re.compile("`+")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_CONTAINER = re.compile(r"[ \t>]*")
+
+_LABELS_NAMES = """
+note tip info warning danger caution important hint attention error success question failure bug example quote
+abstract summary tldr todo check help seealso definition theorem lemma proof corollary remark exercise solution
+proposition axiom algorithm property observation conjecture criterion assumption deprecated versionadded
+versionchanged margin sidebar
+"""
+LABELS = frozenset(_LABELS_NAMES.split())
+"""The kinds of admonitions that read as their own name where they have no title."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """`text[start:end]` is not shown; `filler` stands in its place. The parser is given `parsed`, where it is not the filler."""
+
+    start: int
+    end: int
+    filler: str = ""
+    parsed: str | None = None
+
+
+def to_parsed(text: str, hidden: Sequence[Hidden], math: Sequence[Span]) -> str:
+    """What the parser of blocks is given: line by line the same, without what is hidden and with formulas as plain words."""
+    parts: list[str] = []
+    at = 0
+    for run in sorted([*hidden, *(Hidden(*span, parsed=_as_words(text[slice(*span)])) for span in math)], key=_order):
+        if run.start < at:
+            continue
+        stands = run.filler.replace("\n", " ").strip() if run.parsed is None else run.parsed
+        lines = text.count("\n", run.start, run.end) - stands.count("\n")
+        parts += text[at : run.start], stands, "\n" * lines
+        at = run.end
+    return "".join(parts) + text[at:]
+
+
+def _order(run: Hidden) -> Span:
+    return run.start, -run.end
+
+
+def _as_words(formula: str) -> str:
+    """One paragraph, whatever its lines begin with."""
+    heads = (_CONTAINER.match(line) for line in formula.split("\n")[1:])
+    return "\n".join(["x", *(f"{head[0] if head else ''}x" for head in heads)])
+
+
+def join_neighbours(text: str, found: Iterable[Hidden]) -> list[Hidden]:
+    """`<Tabs> <TabItem>` on one line is one hidden run."""
+    joined: list[Hidden] = []
+    for hidden in found:
+        last = joined[-1] if joined else None
+        plain = last and not (last.filler + hidden.filler).strip() and last.parsed is None and hidden.parsed is None
+        if last and plain and not text[last.end : hidden.start].strip(" \t"):
+            joined[-1] = Hidden(last.start, max(last.end, hidden.end), last.filler or hidden.filler)
+        else:
+            joined.append(hidden)
+    return joined
+
+
+def whole_lines(text: str, hidden: Hidden) -> Hidden:
+    """Where nothing else stands on its lines, the lines go as well."""
+    if hidden.filler.strip() or hidden.parsed is not None:
+        return hidden
+    line_start = text.rfind("\n", 0, hidden.start) + 1
+    line_end = text.find("\n", hidden.end)
+    line_end = len(text) if line_end < 0 else line_end
+    if text[line_start : hidden.start].strip() or text[hidden.end : line_end].strip():
+        return hidden
+    return Hidden(line_start, min(line_end + 1, len(text)))
+
+
+class CodeSpans:
+    """Inline code: a run of backticks up to the next run of the same length in the same paragraph."""
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self._runs = [(match.start(), match.end()) for match in _TICKS.finditer(text, start, end)]
+        self._starts = [run[0] for run in self._runs]
+        self._breaks = [match.start() for match in _BLANK_LINE.finditer(text, start, end)] if self._runs else []
+        self._next_alike = self._pair()
+
+    def _pair(self) -> list[int | None]:
+        following: dict[int, int] = {}
+        alike: list[int | None] = [None] * len(self._runs)
+        for index in range(len(self._runs) - 1, -1, -1):
+            length = self._runs[index][1] - self._runs[index][0]
+            alike[index] = following.get(length)
+            following[length] = index
+        return alike
+
+    def end_of(self, start: int) -> int | None:
+        """Where the code that opens at `start` ends, if it does."""
+        index = bisect_right(self._starts, start) - 1
+        closing = self._next_alike[index] if index >= 0 else None
+        if closing is None:
+            return None
+        break_at = bisect_right(self._breaks, start)
+        if break_at < len(self._breaks) and self._breaks[break_at] < self._runs[closing][0]:
+            return None
+        return self._runs[closing][1]

@@ -1,0 +1,234 @@
+"""Tags, imports, exports and comments: what a component shows of itself are its title, its label and the prose in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from askbook.book.markup.spans import LABELS, Hidden, Span
+
+ESM = r"(?=import[ \t{*\"']|export[ \t{*])\w++"
+_EXPRESSION_END = re.compile(r"\*/\s*+\}")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+
+_NAME = r"[\w$]++"
+_BRACES = r"\{[^{}]*+\}"
+_FROM = r"from\s*+(?:\"[^\"\n]*+\"|'[^'\n]*+')"
+_LINE_END = r"[ \t]*+;?[ \t]*+(?://[^\n]*+)?$"
+_IMPORT = re.compile(
+    rf"import\s*+(?:\"[^\"\n]*+\"|'[^'\n]*+'|(?:type\s++(?!from\b))?(?:{_NAME}|\*\s*+as\s++{_NAME}|{_BRACES})\s*+"
+    rf"(?:,\s*+(?:\*\s*+as\s++{_NAME}|{_BRACES})\s*+)?{_FROM}){_LINE_END}",
+    re.MULTILINE,
+)
+_EXPORT = re.compile(
+    rf"export\s++(?:(?:const|let|var)\s++(?:{_NAME}\s*+(?::[^=\n]*+)?=|[{{\[])"
+    rf"|(?:async\s++)?function\b\s*+\*?\s*+{_NAME}\s*+[(<]|class\s++{_NAME}\s*+(?:extends\b|\{{)"
+    rf"|(?:type\s++{_NAME}[^=\n]*+=|interface\s++{_NAME}[^{{\n]*+\{{|enum\s++{_NAME}\s*+\{{)"
+    rf"|default\s++(?:(?:async|function|class)\b|[({{\[\"'`<]|(?:{_NAME}\.?+)++[ \t]*+(?:[;(]|=>|$))"
+    rf"|{_BRACES}(?:\s*+{_FROM})?{_LINE_END}|\*\s*+(?:as\s++{_NAME}\s*+)?{_FROM})",
+    re.MULTILINE,
+)
+_LOOK_AHEAD = 100_000
+_CODE_STOP = re.compile(r"[\"'`{}()\[\]<>\n]")
+_OPENERS, _CLOSERS = "{([", "})]"
+_GOES_ON = ("=", "=>", ",", "+", "?", ":", "&&", "||", "(", "[", "{")
+
+_HTML_NAMES = """
+a abbr address article aside audio b bdi bdo blockquote br button canvas caption center cite code col colgroup dd
+del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hr i
+iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol optgroup option p
+param picture pre q s samp section select small source span strike strong sub summary sup svg table tbody td
+template textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g
+"""
+_HTML = frozenset(_HTML_NAMES.split())
+_PARTING_NAMES = """
+br hr p div li ul ol td th tr table dt dd dl h1 h2 h3 h4 h5 h6 summary details section article figure figcaption
+blockquote option button
+"""
+_PARTING = frozenset(_PARTING_NAMES.split())
+_ALONE_NAMES = """
+br hr img wbr p li td th tr dt dd
+"""
+_ALONE = frozenset(_ALONE_NAMES.split())
+_CODE = frozenset(("code", "tt", "samp", "pre"))
+_BOLD = frozenset(["summary", "h1", "h2", "h3", "h4", "h5", "h6", "figcaption"])
+_SHOWN = re.compile(
+    r"\b(?P<name>title|label|header|heading|summary|caption|text|alt|description|question|file-?name)\s*=\s*"
+    r"(?:\{\s*)?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote)|\n\s*\n).){1,500})(?P=quote)",
+    re.DOTALL,
+)
+_VALUE = re.compile(r"\b(?P<name>value|name)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,100})(?P=quote)")
+_ALT = re.compile(r"\balt\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote)|\n\s*\n).){1,1000})(?P=quote)", re.DOTALL)
+_TYPE = re.compile(r"\b(?:type|kind|variant|intent)\s*=\s*[\"'](\w+)[\"']")
+_ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
+_ITEM = re.compile(r"[\"'`]([^\"'`]{1,100})[\"'`]")
+_UNTITLED = frozenset(["callout", "aside", "admonition", "alert"])
+_TABS = frozenset(["tab", "tabitem", "tabs.tab", "tabpanel"])
+
+
+class Tags:
+    """Shows tags as their words; of tabs that are named in a row it keeps the names that are still to come."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._rows: list[list[str]] = []
+        self._closed: dict[str, bool] = {}
+        self._code_ends: set[int] = set()
+        """Where the tags stand that close a word of code."""
+
+    def is_tag(self, begin: int, name: str, mdx: bool) -> bool:
+        """In Markdown `Vec<T>` and `<path>` are prose: a tag is one of HTML's that has attributes or is closed, or a component."""
+        if mdx or name.lower() in _ALONE:
+            return True
+        if name.lower() in _HTML:
+            return self._text[begin + 1] == "/" or self._text[begin + 1 + len(name)] != ">" or self._is_closed(name)
+        if not name[:1].isupper() and "-" not in name:
+            return False
+        if self._text[begin + 1] == "/":
+            return True
+        return self._text[begin + 1 + len(name)] != ">" or (self._opens_line(begin) and self._is_closed(name))
+
+    def is_whole(self, begin: int, end: int, name: str) -> bool:
+        """Among words a component has attributes or closes itself; `a <B and c> d` does not."""
+        known = name.lower() in _HTML or not name or self._opens_line(begin) or self._text[begin + 1] == "/"
+        return known or "=" in self._text[begin:end] or self._text[end - 2] == "/"
+
+    def _is_closed(self, name: str) -> bool:
+        if name not in self._closed:
+            self._closed[name] = f"</{name}>" in self._text
+        return self._closed[name]
+
+    def show(self, begin: int, end: int, name: str) -> Iterator[Hidden]:
+        low, closing = name.lower(), self._text[begin + 1] == "/"
+        if low in _HTML and not name[0].isupper():
+            yield from self._show_html(begin, end, low, closing)
+        elif closing:
+            if low == "tabs" and self._rows:
+                self._rows.pop()
+            yield Hidden(begin, end)
+        else:
+            yield from self._show_component(begin, end, low)
+
+    def _show_html(self, begin: int, end: int, name: str, closing: bool) -> Iterator[Hidden]:
+        if name == "img" and (alt := _ALT.search(self._text, begin, end)):
+            yield from self._between(begin, end, [alt.span("value")], "")
+        elif name in _CODE and (begin in self._code_ends if closing else self._opens_code(end, name)):
+            yield Hidden(begin, end, "`")
+        elif name in _BOLD:
+            yield Hidden(begin, end, f"**{self._gap(end)}" if closing else "**")
+        elif name == "li" and not closing and self._opens_line(begin):
+            yield Hidden(begin, end, "- ", "- ")
+        else:
+            yield Hidden(begin, end, " " if name in _PARTING else "")
+
+    def _opens_code(self, end: int, name: str) -> bool:
+        close = self._text.find(f"</{name}>", end, end + 300)
+        if close <= end or any(sign in self._text[end:close] for sign in "`<\n"):
+            return False
+        self._code_ends.add(close)
+        return True
+
+    def _show_component(self, begin: int, end: int, name: str) -> Iterator[Hidden]:
+        if name == "tabs":
+            items = _ITEMS.search(self._text, begin, end)
+            self._rows.append(_ITEM.findall(items["items"])[::-1] if items else [])
+        shown = [one.span("value") for one in _SHOWN.finditer(self._text, begin, end)]
+        if not shown and name in _TABS and (value := _VALUE.search(self._text, begin, end)):
+            shown = [value.span("value")]
+        if shown and self._is_in_heading(begin):
+            # The heading's name and anchor are without it.
+            words = self._text[slice(*shown[0])]
+            yield Hidden(begin, end, f"({words})", "")
+        elif shown:
+            yield from self._between(begin, end, shown, "**" if self._opens_line(begin) else "")
+        if shown:
+            return
+        label = ""
+        if name in _TABS and self._rows and self._rows[-1]:
+            label = self._rows[-1].pop()
+        elif name in _UNTITLED and (kind := _TYPE.search(self._text, begin, end)):
+            label = kind[1].capitalize()
+        elif name in LABELS or name in _UNTITLED:
+            label = name.capitalize()
+        if label and self._opens_line(begin):
+            yield Hidden(begin, end, f"**{label}**{self._gap(end)}", f"**{label}**")
+        else:
+            yield Hidden(begin, end, " " if label else "")
+
+    def _between(self, begin: int, end: int, shown: list[Span], bold: str) -> Iterator[Hidden]:
+        """The first of the words is the title, in bold where the tag opens its line."""
+        at, filler = begin, bold
+        for number, (start, stop) in enumerate(shown):
+            yield Hidden(at, start, filler if number == 0 else f"{bold if number == 1 else ''} ")
+            at = stop
+        last = bold if len(shown) == 1 else ""
+        yield Hidden(at, end, f"{last}{self._gap(end)}" if bold else " ", last)
+
+    def _is_in_heading(self, begin: int) -> bool:
+        return self._text.startswith("#", self._text.rfind("\n", 0, begin) + 1)
+
+    def _gap(self, end: int) -> str:
+        """Below a label stands a blank line."""
+        line_end = self._text.find("\n", end)
+        return "\n\n" if self._text[end : line_end if line_end >= 0 else len(self._text)].strip() else "\n"
+
+    def _opens_line(self, begin: int) -> bool:
+        return not self._text[self._text.rfind("\n", 0, begin) + 1 : begin].strip(" \t>")
+
+
+def comment_end(text: str, at: int, closing: str) -> int:
+    close = text.find(closing, at)
+    brace = _EXPRESSION_END.match(text, close) if closing == "*/" else None
+    return brace.end() if brace else close + len(closing)
+
+
+def tag_end(text: str, at: int) -> tuple[int | None, int]:
+    """Just behind the `>` of a tag whose name ends at `at`, and how far was looked; attributes may hold anything."""
+    depth, limit = 0, at + _LOOK_AHEAD
+    while (stop := _CODE_STOP.search(text, at, limit)) is not None:
+        char, at = stop.group(), stop.end()
+        if char in "\"'`":
+            at = _string_end(text, at, char, spans_lines=depth == 0 or char == "`")
+        elif char in _OPENERS:
+            depth += 1
+        elif char in _CLOSERS:
+            depth -= 1
+            if depth < 0:
+                return None, at
+        elif depth == 0 and char == ">":
+            return at, at
+        elif depth == 0 and char == "<":
+            return None, at
+    return None, at
+
+
+def _string_end(text: str, at: int, quote: str, spans_lines: bool) -> int:
+    """Behind the closing quote; where there is none the quote was an apostrophe and only itself is passed."""
+    close = text.find(quote, at, at + _LOOK_AHEAD)
+    while close > 0 and text[close - 1] == "\\":
+        close = text.find(quote, close + 1, at + _LOOK_AHEAD)
+    if close < 0 or (not spans_lines and "\n" in text[at:close]):
+        return at
+    return close + 1
+
+
+def statement_end(text: str, begin: int) -> int | None:
+    """The end of a true `import` or `export`; None for a sentence that happens to begin with the word."""
+    if statement := _IMPORT.match(text, begin):
+        return statement.end()
+    opening = _EXPORT.match(text, begin)
+    if opening is None:
+        return None
+    depth, at, limit = 0, begin, begin + _LOOK_AHEAD
+    while (stop := _CODE_STOP.search(text, at, limit)) is not None:
+        char, at = stop.group(), stop.end()
+        if char in "\"'`":
+            at = _string_end(text, at, char, spans_lines=char == "`")
+        elif char in _OPENERS:
+            depth += 1
+        elif char in _CLOSERS:
+            depth -= 1
+        elif char == "\n" and depth <= 0 and not text[max(begin, at - 200) : at - 1].rstrip().endswith(_GOES_ON):
+            return at - 1
+    blank = _BLANK_LINE.search(text, opening.end())
+    return blank.start() if blank else len(text)

@@ -1,0 +1,97 @@
+"""What a page takes from other files of its book, and what it may not take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from book_checks import check_coverage
+from shelf import read_all, write_book
+
+from askbook.book.chunker import split_lesson
+from askbook.book.reader import read_book, read_lessons
+from askbook.domain import Lesson
+
+RUST = "fn main() {\n// ANCHOR: body\n    let x = 1;\n// ANCHOR_END: body\n}\n"
+
+
+def read(folder: Path, page: str, **files: str) -> Lesson:
+    named = {name.replace("__", "/").replace("_DOT_", "."): text for name, text in files.items()}
+    return read_all(write_book(folder, {"src/a.md": page, **named}))[0]["src/a.md"]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("```rust\n{{#include ../code/m.rs}}\n```", "```rust\nfn main() {\n    let x = 1;\n}\n```"),
+        ("```rust\n{{#rustdoc_include ../code/m.rs:body}}\n```", "```rust\n    let x = 1;\n```"),
+        ("```rust\n{{#playground ../code/m.rs editable}}\n```", "```rust\nfn main() {\n    let x = 1;\n}\n```"),
+        ("```rust\n{{#include ../code/m.rs:1:1}}\n```", "```rust\nfn main() {\n```"),
+        ('--8<-- "src/part.txt"', "Part of it."),
+        ('!!! note\n    --8<-- "part.txt"', "**Note**\n\nPart of it."),
+        ("--8<--\npart.txt\n--8<--", "Part of it."),
+        ("<<< ../code/m.rs{1}", "```rust\nfn main() {\n    let x = 1;\n}\n```"),
+        ("<!--@include: ./part.txt-->", "Part of it."),
+        ("```{include} part.txt\n```", "Part of it."),
+        ("```{literalinclude} ../code/m.rs\n:language: rust\n:lines: 1\n```", "```rust\nfn main() {\n```"),
+        ('{{< readfile file="part.txt" >}}', "Part of it."),
+        ("{* ./part.txt *}", "```txt\nPart of it.\n```"),
+        ("import P from './_p.mdx'\n\n<P />", "Part of it."),
+        ("Write `\\{{#include a.rs}}` so.", "Write `\\{{#include a.rs}}` so."),
+    ],
+)
+def test_includes_of_every_generator(tmp_path: Path, line: str, shown: str) -> None:
+    files = {"code__m_DOT_rs": RUST, "src__part_DOT_txt": "Part of it.\n", "src___p_DOT_mdx": "Part of it.\n"}
+    chunks = split_lesson(read(tmp_path, line, **files))
+    assert [chunk.text for chunk in chunks] == [shown]
+
+
+def test_the_lines_are_those_of_the_file_and_an_include_stands_on_its_own(tmp_path: Path) -> None:
+    part = "\n\n".join(
+        f"Paragraph {n} of what is included, with words enough to fill more than one chunk." for n in range(90)
+    )
+    page = "# Page\n\nBefore.\n\n{{#include part.txt}}\n\n## After\n\nThe last words."
+    lesson = read(tmp_path, page, src__part_DOT_txt=part)
+    chunks = split_lesson(lesson)
+    check_coverage(lesson, chunks)
+    assert len(chunks) > 2
+    assert (chunks[0].first_line, chunks[0].last_line) == (1, 5)
+    assert all((chunk.first_line, chunk.last_line) == (5, 5) for chunk in chunks[1:-1])
+    assert chunks[-1].last_line == page.count("\n") + 1
+    for chunk in chunks:
+        for piece in chunk.pieces:
+            said = chunk.text[piece.text_at : piece.text_at + piece.length]
+            assert said == lesson.text[piece.source_at : piece.source_at + piece.length]
+
+
+def test_a_lesson_changes_with_what_it_includes(tmp_path: Path) -> None:
+    before = read(tmp_path, "{{#include part.txt}}", src__part_DOT_txt="One.")
+    same = read(tmp_path, "{{#include part.txt}}", src__part_DOT_txt="One.")
+    after = read(tmp_path, "{{#include part.txt}}", src__part_DOT_txt="Two.")
+    assert before.fingerprint == same.fingerprint != after.fingerprint
+    assert before.file_hash != after.file_hash
+
+
+@pytest.mark.parametrize(
+    "target", ["../../secret.txt", "/etc/passwd", "link.txt", "folder/secret.txt", "../../../../etc/passwd"]
+)
+def test_nothing_outside_the_folder_is_included(tmp_path: Path, target: str) -> None:
+    (tmp_path / "secret.txt").write_text("the secret")
+    book = write_book(tmp_path / "book", {"src/a.md": f'Text.\n\n{{{{#include {target}}}}}\n\n--8<-- "{target}"'})
+    (book / "src" / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (book / "src" / "folder").symlink_to(tmp_path)
+    lessons, problems = read_lessons(book, read_book(book))
+    assert [chunk.text for lesson in lessons for chunk in split_lesson(lesson)] == ["Text."]
+    assert any(problem.source_file == "src/a.md" and target in problem.message for problem in problems)
+
+
+def test_loops_and_towers_end(tmp_path: Path) -> None:
+    tower = {
+        f"t{n}.txt": f"Floor {n}.\n{{{{#include t{n + 1}.txt}}}}\n{{{{#include t{n + 1}.txt}}}}" for n in range(40)
+    }
+    pages = {"a.md": "A.\n\n{{#include b.txt}}", "b.txt": "B.\n\n{{#include a.md}}", "c.md": "{{#include t0.txt}}"}
+    lessons, problems = read_all(write_book(tmp_path, {**pages, **tower}))
+    assert "A.\n\nB." in split_lesson(lessons["a.md"])[0].text
+    assert any("includes itself" in problem.message for problem in problems)
+    assert any("too much" in problem.message for problem in problems)
+    assert len(lessons["c.md"].text) < 1_000_000

@@ -300,12 +300,12 @@ class Searcher:
 
     async def _measure_scale(self, question: Question, revision: int) -> Scale | None:
         """None for a book of few vectors: its cosines are taken as they are."""
-        sample = await self._sample_book(question.filters.book_id, revision)
+        sample = await self._sample_book(question.filters.book_id, revision, question.words.chunks)
         if question.vector is None or len(sample.vectors) < SAMPLE_MIN:
             return None
         return sample.measure(question.vector)
 
-    async def _sample_book(self, book_id: str, revision: int) -> Sample:
+    async def _sample_book(self, book_id: str, revision: int, chunks: int) -> Sample:
         sample = self._samples.get((book_id, revision))
         if sample is None:
             points: list[tuple[str, bool]] = []
@@ -313,6 +313,9 @@ class Searcher:
                 points.append(point)
                 if len(points) == SAMPLE:
                     break
+            # A chunk is live when its point is written, and forgotten before that is.
+            if len(points) < min(chunks, SAMPLE) and await self._live.revision(book_id) == revision:
+                raise IndexUnavailable("the index has lost a part of this book", LOST)
             vectors = await self._index.load_vectors([point_id for point_id, embedded in points if embedded])
             if not all(map(is_sound, vectors.values())):
                 raise IndexUnavailable("the index holds damaged vectors", LOST)

@@ -14,6 +14,7 @@ from typing import Literal
 from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
 from askbook.domain import Filters, Lesson, LessonRecord
+from askbook.errors import StorageError
 from askbook.index.embedders.base import Embedder, Vector, to_unit
 from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
 from askbook.index.vectors.base import VectorIndex
@@ -58,6 +59,8 @@ async def verify_book(
 ) -> Verdict:
     """Read the folder anew and compare it with all that is stored. `embeds`: whether vectors are expected; with an
     embedder some of them are made again, and compared."""
+    if damage := await ledger.database.find_damage():
+        raise StorageError(f"the database is damaged: {damage}", DAMAGED)
     book = await ledger.load_book(book_id)
     lessons, unreadable = await asyncio.to_thread(_read_folder, Path(book.folder), book_id)
     records = await ledger.load_records(book_id)
@@ -84,8 +87,6 @@ async def verify_book(
         # Vectors of something else were put in their place, and nobody looked at the rest.
         differences += map(_tell_damaged, others)
         damaged = live
-    if damage := await ledger.database.find_damage():
-        differences.append(Difference("ledger", "", f"the database is damaged ({damage}). {DAMAGED}"))
     if points.keys() - live:
         differences.append(Difference("index", "", f"{len(points.keys() - live)} points belong to no chunk"))
     if Counter(await ledger.load_terms(book_id)) != terms:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import ColumnElement, Connection, event, func, text
+from sqlalchemy import ColumnElement, Connection, String, event, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, ProgrammingError
@@ -22,6 +22,7 @@ from sqlalchemy.sql.schema import Table
 
 from askbook.errors import StorageError
 from askbook.store import sqlite as sqlite_driver
+from askbook.store.schema import metadata
 
 HEAD = "0009"
 BUSY_SECONDS = 30
@@ -94,6 +95,12 @@ class Database:
             return ""
         async with self.reading() as connection:
             found = str(await connection.scalar(text("PRAGMA integrity_check(1)")))
+            # That a text is stored as bytes is nothing to SQLite; nobody ever wrote one so.
+            for column in (
+                one for table in metadata.tables.values() for one in table.c if isinstance(one.type, String)
+            ):
+                if await connection.scalar(select(column).where(func.typeof(column) == "blob").limit(1)) is not None:
+                    found = f"{column} holds no text"
         return "" if found == "ok" else found
 
     async def close(self) -> None:
@@ -211,7 +218,7 @@ def _translated(engine: AsyncEngine) -> Iterator[None]:
         # What was read of a damaged file would only fill the screen.
         why = str(error.orig).partition(" with text ")[0]
         raise StorageError(f"the database {where} refused: {why}", _hint(why)) from error
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise StorageError(f"the database {where} holds what askbook never wrote", DAMAGED) from error
     except OSError as error:
         raise StorageError(

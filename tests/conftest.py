@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from askbook.settings import Settings
@@ -52,6 +53,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[FIGURES] = []
+    # The quick form tries the same examples each time; the long form looks for new ones.
+    hypothesis.settings.register_profile("quick", derandomize=True)
+    hypothesis.settings.load_profile("default" if config.getoption("--torture") else "quick")
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 

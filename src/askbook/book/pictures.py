@@ -19,7 +19,7 @@ ROOTS = ("", "static", "public", "docs", "src")
 """Where the generators of sites look for `/img/robot.png`."""
 
 _IMAGE = re.compile(
-    r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+    r"(?<!`)(?P<ticks>`++).+?(?<!`)(?P=ticks)(?!`)"
     r"|!\[(?P<alt>(?:\\.|[^\[\]\\]|\[[^\[\]]*\])*)\]"
     r"\(\s*(?P<src><[^<>\n]*>|[^\s()<>]*(?:\([^\s()]*\)[^\s()<>]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
     r"|<img\b(?P<attributes>[^<>]{0,2000})>",

@@ -54,7 +54,7 @@ _FOR_GENERATOR = re.compile(
     r"|showLineNumbers|lineNumbers|wordWrap|twoslash|noInline|live|copy|editable))+[ \t]*"
 )
 _CLASS = re.compile(r"\{[ \t]*\.?(?P<name>[\w+#-]+)")
-_TRAILING = re.compile(r"[ \t]*(?:\{[^{}\n]*\})?[ \t]*$")
+_TRAILING = re.compile(r"(?<![ \t])[ \t]*+(?:\{[^{}\n]*\}[ \t]*+)?$")
 _UNSEEN_CODE = re.compile(r"[ \t]*(?://|#|<!--|/\*)[ \t]*highlight-(?:next-line|start|end)[ \t]*(?:-->|\*/)?[ \t]*$")
 _RUST_HIDDEN = re.compile(r"[ \t]*#(?:[ \t][^\n]*)?$")
 

@@ -18,7 +18,7 @@ _COMMENT = re.compile(r"\{\s*+/\*|<!--")
 _ROLE = re.compile(
     r"\{(?P<name>[A-Za-z][\w:.+-]*)\}(?P<ticks>`+)(?!`)(?P<said>[^`\n]+(?:\n(?![ \t]*\n)[^`\n]+)?)(?P=ticks)(?!`)"
 )
-_SPHINX_TARGET = re.compile(r"\s*<[^<>]*>$")
+_SPHINX_TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*>$")
 _COLON_ROLE = re.compile(
     r":(?P<name>numref|eqref|ref|cite|citet|label|width|height|class|func|meth|mod|doc|term):(?P<ticks>`)(?P<said>[^`\n]*)`"
 )
@@ -27,7 +27,7 @@ _SHORTCODE = re.compile(
     r"\{\{(?P<open>[<%])(?P<inside>(?:[^{}\"`]|\"(?:\\.|[^\"\\])*\"|`[^`]*`){0,2000}?)(?P<close>[%>])\}\}"
 )
 _LIQUID = re.compile(r"\{%-?(?P<inside>(?:[^{}%\"']|\"[^\"]*\"|'[^']*'|%(?!\})){0,2000}?)-?%\}")
-_NAME = re.compile(r"\s*(?P<closing>/)?\s*(?P<name>[\w./-]+)")
+_NAME = re.compile(r"\s*+(?P<closing>/)?\s*+(?P<name>[\w./-]+)")
 _SEEN = re.compile(
     r"\b(?P<name>title|label|header|heading|summary|caption|text|alt)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)"
 )

@@ -30,7 +30,7 @@ from askbook.book.sites.site import (
 
 CONFIGS = tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "mts", "cjs"))
 _KEYS = ("title", "url", "baseUrl", "presets", "themeConfig")
-_PREFIX = re.compile(r"\d+\s*[-_.]+\s*(?=[^-_.\s])")
+_PREFIX = re.compile(r"\A\d++\s*+[-_.]++\s*+(?=[^-_.\s])")
 _NO_PREFIX = re.compile(r"\d+[-_.]\d+")
 _CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")
 _OVERVIEWS = ("index", "readme")

@@ -15,7 +15,7 @@ from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.site import Entry, Files, Site, dig, file_route, join, to_base_url, to_text
 
 _LINE = re.compile(
-    r"(?P<indent>[ \t]*)(?P<bullet>[-*+]|\d+\.)?[ \t]*\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)(?(bullet)|\s*$)"
+    r"(?P<indent>[ \t]*+)(?P<bullet>[-*+]|\d+\.)?[ \t]*+\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)(?(bullet)|\s*$)"
 )
 _PART = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 

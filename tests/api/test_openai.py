@@ -142,7 +142,8 @@ def test_every_error_below_v1_is_in_its_shape(home: Path, robots_folder: Path) -
             return (await store.keys.create("ann"))[1]
 
     key = asyncio.run(make_key())
-    with serve(build_settings(home, askbook_rate_limit=3, askbook_body_bytes=2000)) as service:
+    settings = build_settings(home, askbook_rate_limit=3, askbook_body_bytes=2000, askbook_local_owner=False)
+    with serve(settings) as service:
         with openai.OpenAI(base_url=f"{service.url}/v1", api_key="askbook_wrong", max_retries=0) as stranger:
             with pytest.raises(openai.AuthenticationError) as refused:
                 stranger.models.list()

@@ -310,5 +310,6 @@ def test_the_fifth_has_so_many_requests_a_minute(own: Service) -> None:
         with pytest.raises(Failed, match="rate_limited") as caught:
             check(http.get("/sessions"))
         assert caught.value.status_code == 429
-    with own.open_client() as stranger, pytest.raises(Failed, match="authentication_error"):
+    from_elsewhere = own.open_client(headers={"X-Forwarded-For": "203.0.113.9"})
+    with from_elsewhere as stranger, pytest.raises(Failed, match="authentication_error"):
         check(stranger.get("/sessions"))

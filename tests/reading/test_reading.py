@@ -313,9 +313,9 @@ async def test_a_passage_given_twice_is_read_once(build: Build) -> None:
 # --- askers beside each other ---------------------------------------------------------------------
 
 
-def long_passages(name: str) -> list[str]:
+def long_passages(name: str, count: int = 10) -> list[str]:
     """Each a window."""
-    return [f"{name} {n} {FILLER[:1100]}" for n in range(10)]
+    return [f"{name} {n} {FILLER[:1100]}" for n in range(count)]
 
 
 async def test_an_asker_who_leaves_holds_up_nobody(build: Build) -> None:
@@ -340,7 +340,7 @@ async def test_an_asker_who_leaves_holds_up_nobody(build: Build) -> None:
 
 async def test_what_was_read_before_its_asker_left_is_known(build: Build) -> None:
     reader = build(SLOW)
-    passages = long_passages("left")
+    passages = long_passages("left", 60)
     await reader.open()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(reader.read(QUESTION, passages), 0.5)

@@ -240,7 +240,7 @@ async def test_readers_with_keys_see_pictures(ingested: Path, tmp_path: Path, br
     home = copy_home(ingested, tmp_path)
     async with open_askbook(build_settings(home)) as askbook:
         key = await make_key(askbook, "", "reader")
-    with serve(build_settings(home)) as service:
+    with serve(build_settings(home, askbook_local_owner=False)) as service:
         async with open_page(browser, service.url, quiet=False) as watched:
             page = watched.page
             await page.goto(f"{service.url}/")

@@ -58,6 +58,7 @@ _SHOWN = re.compile(
     re.DOTALL,
 )
 _VALUE = re.compile(r"\b(?P<name>value|name)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,100})(?P=quote)")
+_SOURCE = re.compile(r"\bsrc\s*=\s*(?P<quote>[\"'])(?!\w+:|//)(?P<value>[^\s\"'()<>\[\]{}`\\]{1,1000})(?P=quote)")
 _ALT = re.compile(r"\balt\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote)|\n\s*\n).){1,1000})(?P=quote)", re.DOTALL)
 _TYPE = re.compile(r"\b(?:type|kind|variant|intent)\s*=\s*[\"'](\w+)[\"']")
 _ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
@@ -110,8 +111,8 @@ class Tags:
             yield from self._show_component(begin, end, low)
 
     def _show_html(self, begin: int, end: int, name: str, closing: bool) -> Iterator[Hidden]:
-        if name == "img" and (alt := _ALT.search(self._text, begin, end)):
-            yield from self._between(begin, end, [alt.span("value")], "")
+        if name == "img":
+            yield from self._show_picture(begin, end)
         elif name in _CODE and (begin in self._code_ends if closing else self._opens_code(end, name)):
             yield Hidden(begin, end, "`")
         elif name in _BOLD:
@@ -120,6 +121,19 @@ class Tags:
             yield Hidden(begin, end, "- ", "- ")
         else:
             yield Hidden(begin, end, " " if name in _PARTING else "")
+
+    def _show_picture(self, begin: int, end: int) -> Iterator[Hidden]:
+        """As Markdown has it where the file is the book's own; its words alone where it is elsewhere."""
+        alt, source = _ALT.search(self._text, begin, end), _SOURCE.search(self._text, begin, end)
+        words = alt["value"] if alt else ""
+        if source and not any(sign in words for sign in "[]\n"):
+            start, stop = alt.span("value") if alt else (begin, begin)
+            yield Hidden(begin, start, "![")
+            yield Hidden(stop, end, f"]({source['value']})" if alt else f"![]({source['value']})")
+        elif alt:
+            yield from self._between(begin, end, [alt.span("value")], "")
+        else:
+            yield Hidden(begin, end, " ")
 
     def _opens_code(self, end: int, name: str) -> bool:
         close = self._text.find(f"</{name}>", end, end + 300)

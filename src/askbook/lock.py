@@ -49,9 +49,14 @@ def own_folder(home: Path) -> Iterator[None]:
                 "End that process or wait for it, then run this again; or set ASKBOOK_HOME to another folder.",
             ) from error
         handle.truncate(0)
-        handle.write(f"`{' '.join(['askbook', *sys.argv[1:]])[:200]}` (process {os.getpid()})\n")
+        # One line, whatever was typed: the next one names a server.
+        command = " ".join(" ".join(["askbook", *sys.argv[1:]]).split())
+        handle.write(f"`{command[:200]}` (process {os.getpid()})\n")
         handle.flush()
-        yield
+        try:
+            yield
+        finally:
+            handle.truncate(0)
 
 
 def announce(home: Path, server: Server) -> None:
@@ -68,11 +73,20 @@ def find_server(home: Path) -> Server | None:
         return _read(handle)[1]
 
 
+def is_taken(home: Path) -> bool:
+    """Some process has the folder now."""
+    try:
+        with own_folder(home):
+            return False
+    except DataInUse:
+        return True
+
+
 def _read(handle: IO[str]) -> tuple[str, Server | None]:
     """Who owns the folder, and where it serves."""
     handle.seek(0)
-    who, *told = handle.read().splitlines() or [""]
-    named = json.loads(told[0]) if told else None
+    who, _, told = handle.read().partition("\n")
+    named = json.loads(told) if told.strip() else None
     # Another version may tell more, or less.
     return who, Server(**{name: named.get(name, "") for name in Server.__slots__}) if named else None
 

@@ -40,7 +40,7 @@ from askbook.index.vectors.served import ServedIndex
 from askbook.ingest.pipeline import SIZES, Sizes
 from askbook.ingest.served import ServedWorker
 from askbook.ingest.worker import Worker
-from askbook.lock import Server, announce, find_server, own_folder
+from askbook.lock import Server, announce, find_server, is_taken, own_folder
 from askbook.reading.model import BUNDLED, bundled_weights, folder_weights
 from askbook.reading.reader import Reader
 from askbook.reading.reranker import ReadingReranker
@@ -198,7 +198,8 @@ async def refuse_another_embedder(settings: Settings, made_by: str | None) -> No
 async def open_mending(settings: Settings, rebuild: bool = False) -> AsyncIterator[Askbook]:
     """For what writes the whole index: where that of this machine cannot be read, it is thrown away. SQL holds what it is
     made of, of every book that lay in it."""
-    anew = settings.qdrant_url is None and not await _is_readable(settings)
+    # A server that does not answer says nothing of its index: only whoever has the folder looks.
+    anew = settings.qdrant_url is None and not is_taken(settings.askbook_home) and not await _is_readable(settings)
     async with open_askbook(settings, rebuild, anew) as askbook:
         others = anew and len(await askbook.ledger.load_books()) > 1
         yield replace(askbook, notices=(*askbook.notices, THROWN_AWAY)) if others else askbook

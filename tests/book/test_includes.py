@@ -85,6 +85,24 @@ def test_nothing_outside_the_folder_is_included(tmp_path: Path, target: str) -> 
     assert any(problem.source_file == "src/a.md" and target in problem.message for problem in problems)
 
 
+@pytest.mark.parametrize("target", ["../.env", "../.git/config", "../x/../.env", "link.txt"])
+def test_no_hidden_file_is_included(tmp_path: Path, target: str) -> None:
+    page = f'Text.\n\n{{{{#include {target}}}}}\n\n--8<-- "{target}"'
+    book = write_book(tmp_path, {"src/a.md": page, ".env": "the secret", ".git/config": "the secret"})
+    (book / "src" / "link.txt").symlink_to(book / ".env")
+    lessons, problems = read_lessons(book, read_book(book))
+    assert [chunk.text for lesson in lessons for chunk in split_lesson(lesson)] == ["Text."]
+    assert any(target in problem.message for problem in problems)
+
+
+@pytest.mark.parametrize("page", ["{{#include big.txt:" + "1:," * 80 + "1:}}", " " * 5_000 + '--8<-- "lines.txt"'])
+def test_what_is_included_many_times_counts_each_time(tmp_path: Path, page: str) -> None:
+    files = {"a.md": page, "big.txt": "x" * 900_000, "lines.txt": "x\n" * 20_000}
+    lessons, problems = read_all(write_book(tmp_path, files))
+    assert len(lessons["a.md"].text) < 20_000_000
+    assert any("too much" in problem.message for problem in problems)
+
+
 def test_loops_and_towers_end(tmp_path: Path) -> None:
     tower = {
         f"t{n}.txt": f"Floor {n}.\n{{{{#include t{n + 1}.txt}}}}\n{{{{#include t{n + 1}.txt}}}}" for n in range(40)

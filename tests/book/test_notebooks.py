@@ -78,6 +78,14 @@ def test_a_broken_notebook_is_a_named_problem(tmp_path: Path, content: str) -> N
     assert [(one.source_file, one.skipped) for one in problems] == [("b.ipynb", True)]
 
 
+def test_what_no_text_file_could_hold_is_replaced(tmp_path: Path) -> None:
+    content = '{"cells": [{"cell_type": "markdown", "source": "# A \\ud800 b\\u0000c\\r\\nText."}]}'
+    lessons, _ = read_all(write_book(tmp_path, {"b.ipynb": content}))
+    text = lessons["b.ipynb"].text
+    assert "\0" not in text and "\r" not in text and "Text." in text
+    text.encode()
+
+
 def test_a_notebook_of_fifty_megabytes_is_a_named_problem(tmp_path: Path) -> None:
     huge = notebook({"cell_type": "markdown", "source": "x" * 50_000_000})
     lessons, problems = read_all(write_book(tmp_path, {"a.md": "# A\n\nText.", "b.ipynb": huge}))

@@ -50,8 +50,8 @@ def find_lesson(outline: Outline, public_id: str, path: str) -> OutlineLesson:
 def render_page(
     outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Span | None
 ) -> str:
-    mdx = lesson.source_file.endswith(".mdx")
     rebuilt = rebuild_text(chunks)
+    mdx = lesson.source_file.lower().endswith(".mdx")
     quoted = rebuilt.find(cited) if cited else None
     links, pictures = _Links(outline, public_id, lesson).resolve, _place_pictures(public_id, chunks)
     rendered = render_lesson(rebuilt.text, mdx, links, quoted, rebuilt.anchors, pictures)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-MOST, DEEPEST = 1_000, 8
+MOST, DEEPEST, RANGES = 1_000, 8, 20
 MAX_CHARS = 16 * 1024 * 1024
 
 ReadFile = Callable[[str], str | None]
@@ -171,12 +171,16 @@ class _Expansion:
             if text is None:
                 continue
             self._left -= 1
-            self._room -= len(text)
+            self._room -= len(text) * (1 + part.count(","))
             self.taken.append(text)
             chosen = _choose(_FRONT_MATTER.sub("", text) if there.endswith((".md", ".mdx")) else text, part)
             lines = [line for line in chosen if not _MARK.search(line)]
             if "" not in above and _ANY.search("\n".join(lines)):
                 lines = "\n".join(piece for _, piece in self.expand(there, lines, (*above, there))).split("\n")
+            self._room -= len(indent) * len(lines)
+            if self._room < 0:
+                self.complaints.append(f"“{wanted}” was not included: there is too much of it")
+                return None
             return "\n".join(indent + line if line else line for line in lines).rstrip("\n")
         self.complaints.append(f"“{wanted}” is not a file of this book; it was not included")
         return None
@@ -207,7 +211,7 @@ def _choose(text: str, part: str) -> list[str]:
         return lines[max(0, first - 1) : last]
     if re.fullmatch(r"[\d,:-]+", wanted):
         chosen: list[str] = []
-        for one in wanted.split(","):
+        for one in wanted.split(",")[:RANGES]:
             chosen += _choose(text, one) if one else []
         return chosen
     name = re.escape(wanted)

@@ -283,6 +283,10 @@ def _decode(raw: bytes) -> str:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Unreadable(f"is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    return _clean(text)
+
+
+def _clean(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.replace("\0", "\ufffd")
@@ -290,16 +294,19 @@ def _decode(raw: bytes) -> str:
 
 def _read_notebook(content: str) -> str:
     try:
-        return read_notebook(content)
-    except (ValueError, TypeError, AttributeError) as error:
+        # JSON may hold what a text file cannot.
+        return _clean(read_notebook(content).encode("utf-8", "replace").decode())
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Unreadable("is not a notebook that can be read (broken JSON, or no cells in it)") from error
 
 
 def _read_included(home: Path, path: str) -> str | None:
-    """A file of the book by its path in it; no link, however it is made, leads out of the folder."""
+    """A file of the book by its path in it; no link, however it is made, leads out of the folder or to a hidden file."""
     try:
         file = (home / path).resolve(strict=True)
-        return _decode(_read_bytes(file, MAX_SMALL_BYTES)) if file.is_relative_to(home) else None
+        if not file.is_relative_to(home) or any(part.startswith(".") for part in file.relative_to(home).parts):
+            return None
+        return _decode(_read_bytes(file, MAX_SMALL_BYTES))
     except (OSError, RuntimeError, ValueError, Unreadable):
         return None
 

@@ -40,10 +40,11 @@ _ATTRIBUTES = re.compile(
 )
 _ID = re.compile(r"#([^\s{}]+)")
 _FOOTNOTE = re.compile(r"\[\^[^\]\s\[]{1,100}\]")
+_FOOTNOTE_TEXT = re.compile(r"^[ \t>]*+(\[\^[^\]\s\[]{1,100}\]):", re.MULTILINE)
 _WIKI = re.compile(r"\[\[(?![\s_])(?P<page>[^\[\]|\n]{1,200}?)(?:\|(?P<words>[^\[\]\n]{1,200}))?\]\](?!\()")
 _EMPTY_LINK = re.compile(r"\[\]\((?P<target>[^()\s]{1,300})\)")
 _KEYS = re.compile(r"\+\+(?=[a-z\"])(?P<keys>[\w\"-]+(?:\+[\w\"-]+){0,5})\+\+")
-_MARKED = re.compile(r"==(?=[^\s=])(?P<words>[^=\n]{1,200}?)(?<=[^\s=])==(?!=)")
+_MARKED = re.compile(r"(?<!\w)==(?=[^\s=])(?P<words>[^=\n]{1,200}?)(?<=[^\s=])==(?![=\w])")
 _CRITIC = re.compile(r"\{(?P<sign>\+\+|--|==|~~|>>)(?P<words>[^{}\n]{1,300}?)(?P<end>\+\+|--|==|~~|<<)\}")
 _FORMULA = re.compile(
     r"\$\$(?=[^$])[^$]{1,5000}?\$\$|\$(?=[^\s$])(?:\\.|[^$\\\n]|\n(?!\s*\n)){0,1000}?(?<=[^\s\\])\$(?!\d)|\$(?=[^\s$])[^\s$]\$(?!\d)"
@@ -75,6 +76,7 @@ class _Scan:
         self._last_comment_end = {"-->": text.rfind("-->"), "*/": text.rfind("*/")}
         # A tag or export that never ends costs a look ahead; when all of them have cost this much, the rest stay as text.
         self._patience = 2 * len(text) + 10_000
+        self._footnotes = {found[1] for found in _FOOTNOTE_TEXT.finditer(text)} if "[^" in text else set[str]()
         self._found: list[Hidden] = []
 
     def read(self, at: int) -> Iterator[Hidden]:
@@ -277,9 +279,10 @@ class _Scan:
 
     def _read_bracket(self, at: int) -> int | None:
         text = self._text
-        if footnote := _FOOTNOTE.match(text, at):
+        if (footnote := _FOOTNOTE.match(text, at)) and footnote[0] in self._footnotes:
             return self._hide_to(at, footnote.end()) if text[footnote.end() : footnote.end() + 1] != "(" else None
-        if text.startswith("[[", at) and (wiki := _WIKI.match(text, at)):
+        inside = text[at - 1 : at].isalnum() or text[at - 1 : at] in tuple("_()[]")
+        if text.startswith("[[", at) and not (at and inside) and (wiki := _WIKI.match(text, at)):
             line_start = text.rfind("\n", 0, at) + 1
             if text[line_start : line_start + 6].lstrip().startswith("#") and text[wiki.end() : wiki.end() + 1] in (
                 "\n",

@@ -64,10 +64,15 @@ def join_neighbours(text: str, found: Iterable[Hidden]) -> list[Hidden]:
         last = joined[-1] if joined else None
         plain = last and not (last.filler + hidden.filler).strip() and last.parsed is None and hidden.parsed is None
         if last and plain and not text[last.end : hidden.start].strip(" \t"):
-            joined[-1] = Hidden(last.start, max(last.end, hidden.end), last.filler or hidden.filler)
+            blank = " " if hidden.start > last.end and _is_among_words(text, last.start, hidden.end) else ""
+            joined[-1] = Hidden(last.start, max(last.end, hidden.end), last.filler or hidden.filler or blank)
         else:
             joined.append(hidden)
     return joined
+
+
+def _is_among_words(text: str, start: int, end: int) -> bool:
+    return bool(text[max(start - 1, 0) : start].strip() and text[end : end + 1].strip())
 
 
 def whole_lines(text: str, hidden: Hidden) -> Hidden:

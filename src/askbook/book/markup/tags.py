@@ -51,6 +51,7 @@ br hr img wbr p li td th tr dt dd
 """
 _ALONE = frozenset(_ALONE_NAMES.split())
 _CODE = frozenset(("code", "tt", "samp", "pre"))
+_STRUCK = frozenset(("del", "s", "strike"))
 _BOLD = frozenset(["summary", "h1", "h2", "h3", "h4", "h5", "h6", "figcaption"])
 _SHOWN = re.compile(
     r"\b(?P<name>title|label|header|heading|summary|caption|text|alt|description|question|file-?name)\s*=\s*"
@@ -115,6 +116,11 @@ class Tags:
             yield from self._show_picture(begin, end)
         elif name in _CODE and (begin in self._code_ends if closing else self._opens_code(end, name)):
             yield Hidden(begin, end, "`")
+        elif name == "sup" and not closing and self._text[max(begin - 1, 0)].isalnum():
+            # A power is no further digit: 10^6, not 106.
+            yield Hidden(begin, end, "^")
+        elif name in _STRUCK:
+            yield Hidden(begin, end, "~~")
         elif name in _BOLD:
             yield Hidden(begin, end, f"**{self._gap(end)}" if closing else "**")
         elif name == "li" and not closing and self._opens_line(begin):

@@ -57,6 +57,12 @@ EXPOSED = [
 ]
 
 
+OPEN_HERE = (
+    "Whoever asks from this machine needs no key. Behind a proxy set ASKBOOK_LOCAL_OWNER=0: "
+    "one that leaves no sign passes for you"
+)
+
+
 def create_app(
     settings: Settings, patience: Patience | None = None, *, alone: bool = False, address: str | None = None
 ) -> FastAPI:
@@ -70,6 +76,8 @@ def create_app(
             app.state.askbook, app.state.running = askbook, running
             for notice in askbook.notices:
                 logger.warning(notice)
+            if settings.askbook_local_owner and await askbook.keys.were_made():
+                logger.warning(OPEN_HERE)
             await askbook.warm()
             if alone:
                 _settle()

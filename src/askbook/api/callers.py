@@ -126,7 +126,8 @@ def is_local(request: Request) -> bool:
 
 
 def _is_forwarded(request: Request) -> bool:
-    """nginx left to itself adds nothing and gives the host that it forwards to, but speaks HTTP/1.0."""
+    """nginx before 1.29.7, left to itself, adds nothing and gives the host that it forwards to, but speaks HTTP/1.0.
+    Later ones speak HTTP/1.1 and leave no sign: behind them ASKBOOK_LOCAL_OWNER=0 is needed."""
     return request.scope.get("http_version") == "1.0" or any(map(_PROXY.fullmatch, request.headers.keys()))
 
 

@@ -24,7 +24,7 @@ from askbook.settings import Settings, load_settings
 from askbook.wiring import open_askbook
 
 DEMO = "physical-ai-robotics"
-DEMO_QUESTION = "Why does a subscriber get nothing from a best-effort publisher?"
+DEMO_QUESTION = "What is a URDF file?"
 OWN_QUESTION = "What is this book about?"
 
 

@@ -262,7 +262,13 @@ def test_ctrl_c_leaves_the_job_to_the_server(home: Path, demo_folder: Path) -> N
 def _start(home: Path, *arguments: str) -> subprocess.Popen[str]:
     command = [*ASKBOOK, *arguments]
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=build_environment(home)
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=build_environment(home),
+        # Whoever runs the tests in the background has Ctrl+C ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -17,6 +17,7 @@ SYNTAX = re.compile(
     r"|[\"'`]\}?\s[^<>\n]*=\{?[\"'`]|<[A-Z]\w*\b.*?/?>|(?:import|export)\b.*?(?=\n|$)|<(script|style)\b.*?</\1>"
     # admonitions and tabs, with or without the quotes around their titles
     r"|(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?: inline| end)*(?: \")?|===[!+]?[ \t]+[\"']|[\"']|\[![\w-]+\][+-]?"
+    r"|/{3,}(?:[ \t]+[\w-]+(?:[ \t]*\|)?)?|open: True"
     r"|:{3,}[ \t]*[\w-]*(?:\[|\{[\w:.-]+\}(?: \S+\.png)?|\{[.#][^{}]*=[\"']|\{[^{}]*\})?|[\"']?\}|\{open\}|:(?:begin|end)_tab:`?|`"
     # directives and their options, roles and their targets, labels
     r"|```mdx-code-block|(?:`{3,}|~{3,})(?:\{[\w:.+-]+\}(?: \S+\.(?:png|jpg|svg))?)?|`{3,}\{(?:toctree|raw|index|bibliography|literalinclude)\}.*?`{3,}"

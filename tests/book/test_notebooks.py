@@ -78,6 +78,12 @@ def test_a_broken_notebook_is_a_named_problem(tmp_path: Path, content: str) -> N
     assert [(one.source_file, one.skipped) for one in problems] == [("b.ipynb", True)]
 
 
+def test_a_fence_left_open_ends_with_its_cell(tmp_path: Path) -> None:
+    cells = [{"cell_type": "markdown", "source": text} for text in ("```py\nx = 1", "## After\n\nThe rod is brass.")]
+    lessons, _ = read_all(write_book(tmp_path, {"b.ipynb": notebook(*cells)}))
+    assert "x = 1\n```\n\n## After" in lessons["b.ipynb"].text
+
+
 def test_what_no_text_file_could_hold_is_replaced(tmp_path: Path) -> None:
     content = '{"cells": [{"cell_type": "markdown", "source": "# A \\ud800 b\\u0000c\\r\\nText."}]}'
     lessons, _ = read_all(write_book(tmp_path, {"b.ipynb": content}))

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from askbook.book.sections import open_fences, parse_blocks
+
 OUTPUT_LINES, OUTPUT_CHARS = 20, 1_000
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -48,7 +50,9 @@ def _read_cell(cell: dict[str, Any], language: str) -> Iterator[str]:
         return
     match cell.get("cell_type"):
         case "markdown":
-            yield source
+            # A fence that its author left open ends with its cell.
+            closers = (f"\n{block.mark}" for block in open_fences(parse_blocks(source.split("\n"))))
+            yield source + "".join(closers)
         case "heading":
             yield f"{'#' * max(1, min(6, int(cell.get('level', 1))))} {source}"
         case "code":

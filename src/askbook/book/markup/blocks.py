@@ -12,7 +12,9 @@ from askbook.book.markup.spans import LABELS, Hidden, Span
 from askbook.book.markup.tags import ESM, statement_end
 
 _PREFIX = r"(?P<prefix>[ \t]*+(?:(?:>|[-*+]|\d{1,9}[.)])(?:[ \t]++|(?=>)|$))*+)"
-_FENCE = re.compile(rf"{_PREFIX}(?P<mark>`{{3,}}+(?=[^`\n]*+$)|~{{3,}}+|:{{3,}}+)(?P<info>[^\n]*+)")
+_FENCE = re.compile(
+    rf"{_PREFIX}(?P<mark>`{{3,}}+(?=[^`\n]*+$)|~{{3,}}+|:{{3,}}+|/{{3,}}+(?=[ \t\n]|$))(?P<info>[^\n]*+)"
+)
 _ESM = re.compile(ESM)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _LINE = re.compile(
@@ -44,7 +46,7 @@ _ALT = re.compile(r"^[ \t>]*:?alt:[ \t]*(.+)$", re.MULTILINE)
 _CONTAINER = re.compile(
     r"[ \t]*(?:\{(?P<directive>[\w:.+-]++)\}[ \t]*(?P<argument>[^\n]*)"
     r"|\{(?P<classes>[.#][^{}\n]*|[\w-]+=[^{}\n]*)\}"
-    r"|(?P<name>[\w-]++)(?P<dotted>\.[\w.]+[ \t]*$)?[ \t]*(?:\[(?P<boxed>[^\n]*)\])?(?P<attributes>\{[^{}\n]*\})?[ \t]*(?P<rest>[^\n]*))"
+    r"|(?P<name>[\w-]++)(?P<dotted>\.[\w.]+[ \t]*$)?[ \t]*(?:\[(?P<boxed>[^\n]*)\])?(?P<attributes>\{[^{}\n]*\})?[ \t]*(?:\|[ \t]*+)?(?P<rest>[^\n]*))"
 )
 _TITLE = re.compile(r"\b(?:title|filename|caption|label)=(?:\"(?P<d>[^\"\n]*)\"|'(?P<s>[^'\n]*)')")
 _BOXED = re.compile(r"\[(?P<d>[^\[\]\n]+)\](?:[ \t]*\{[^{}\n]*\})?[ \t]*$")
@@ -77,6 +79,8 @@ _PREFIXES = {
     name: f"{name.capitalize()}: "
     for name in ["theorem", "lemma", "proof", "corollary", "definition", "exercise", "algorithm"]
 }
+_BLOCKS = LABELS | {"admonition", "caption", "define", "details", "figure-caption", "html", "table-caption", "tab"}
+"""What Material's `/// name | Title` may be; anything else behind three slashes is text."""
 _PICTURES = frozenset(("figure", "image", "figure-md", "subfigure"))
 _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
 
@@ -229,7 +233,7 @@ class _Scan:
             self.passed = statement_end(self._text, at) or 0
             return
         if fence := _FENCE.match(self._text, begin, end):
-            if fence["mark"][0] == ":":
+            if fence["mark"][0] in ":/":
                 self._read_colons(fence, end)
             else:
                 self._read_fence(fence, end)
@@ -263,7 +267,7 @@ class _Scan:
             self._close_with(mark, begin, end)
             return
         found = _CONTAINER.match(self._text, fence.start("info"), end)
-        if found is None:
+        if found is None or (mark[0] == "/" and (found["name"] or "").lower() not in _BLOCKS):
             return
         if found["dotted"]:
             self._hide(begin, found.start("name"), "`")
@@ -276,6 +280,9 @@ class _Scan:
         else:
             self._bodies.append(_Body(mark=mark))
             self._read_named(found, begin, end)
+            if mark[0] == "/" and (options := _API_OPTIONS.match(self._text, end + 1)):
+                self._hide(*options.span())
+                self.passed = options.end()
 
     def _read_named(self, found: re.Match[str], begin: int, end: int) -> None:
         """`:::tip[Title]`, `::: info Title`, `::: {.callout-note title="Title"}`."""

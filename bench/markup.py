@@ -16,7 +16,7 @@ from askbook.book.reader import read_book, read_lessons
 from askbook.domain import Chunk, Lesson
 
 RAW = {
-    "admonition": r"^[ \t>]*(?:!!!|\?\?\?\+?)[ \t]+\w|^[ \t>]*:{3,}|\[!(?:NOTE|TIP|WARNING|CAUTION|IMPORTANT)\]",
+    "admonition": r"^[ \t>]*(?:!!!|\?\?\?\+?|/{3,})[ \t]+\w|^[ \t>]*:{3,}|\[!(?:NOTE|TIP|WARNING|CAUTION|IMPORTANT)\]",
     "tab": r"^[ \t]*===[!+]?[ \t]+\"|:(?:begin|end)_tab:|</?Tabs?\b|</?TabItem\b",
     "directive": r"^[ \t>]*(?:`{3,}|~{3,})\{\w|^\([\w:.-]+\)=[ \t]*$",
     "role": r"\{[\w:]+\}`",

@@ -2,8 +2,8 @@
 
 One line a site: the generator found; of the pages that its own navigation names, those that are lessons, and whether they
 come in its order; titles and addresses on 20 pages spread over the book; links of the site to its own headings that our
-anchors meet; the generator's own markup left in chunks, by kind; characters of prose that no chunk holds. What is expected
-is taken from the files as text, by rules of this script, not by the readers that are measured.
+anchors meet. What is expected is taken from the files as text, by rules of this script, not by the readers that are
+measured. What is left of the generator's markup, and what is lost, is for bench/markup.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,47 +19,17 @@ from urllib.parse import quote, unquote, urlsplit
 
 import yaml
 
-from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
 from askbook.book.sections import Anchors, parse_blocks
 from askbook.book.sites import find_site
 from askbook.book.sites.site import Files, Site
-from askbook.domain import Chunk, Lesson
+from askbook.domain import Lesson
 
 PAGES = 20
 ENDS = (".md", ".mdx", ".markdown", ".ipynb")
 LANGUAGES = r"(?:[a-z]{2}|zh-cn|zh-hans|zh-hant|pt-br|pt-pt|es-es|fr-fr|ko-kr|ja-jp)"
 FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[^\n]*\n.*?^[ \t>]*\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
-
-DIRECTIVES: dict[str, re.Pattern[str]] = {
-    "admonition !!!": re.compile(r"^[ \t]*(?:!!!|\?\?\?\+?)[ \t]+\w[^\n]*", re.MULTILINE),
-    "block ///": re.compile(r"^[ \t]*/{3,}[^\n]*", re.MULTILINE),
-    "container :::": re.compile(r"^[ \t]*:{3,}[^\n]*", re.MULTILINE),
-    "tab ===": re.compile(r"^[ \t]*===[!+]?[ \t]+\"[^\n]*", re.MULTILINE),
-    "snippet --8<--": re.compile(r"-+8<-+[^\n]*"),
-    "include {{#}}": re.compile(r"\{\{\s*#\w+[^{}]*\}\}"),
-    "include {!": re.compile(r"\{[*!]>?[^{}\n]*[*!]\}"),
-    "include <<<": re.compile(r"^[ \t]*<<<[ \t]*[@./][^\n]*", re.MULTILINE),
-    "include <!--@": re.compile(r"<!--\s*@include[^\n]*?-->"),
-    "shortcode": re.compile(r"\{\{[<%].*?[>%]\}\}", re.DOTALL),
-    "directive {…}": re.compile(r"^[ \t>]*(?:`{3,}|~{3,})[ ]*\{[A-Za-z][\w:.+-]*\}[^\n]*", re.MULTILINE),
-    "role {…}`": re.compile(r"(?<!`)\{[A-Za-z][\w:.+-]*\}`[^`]+`(?!`)"),
-    "target (…)=": re.compile(r"^\([^()\n]+\)=[ \t]*$", re.MULTILINE),
-    "component": re.compile(r"</?[A-Z][\w.]*(?:\s[^<>]*)?/?>"),
-    "import": re.compile(r"^import\s[^\n]+?from\s+['\"][^\n]*", re.MULTILINE),
-    "export": re.compile(r"^export\s+(?:const|default|function|let)\b[^\n]*", re.MULTILINE),
-    "attribute list": re.compile(r"\{:?[ ]*[#.][\w-]+[^{}\n]*\}"),
-    "comment": re.compile(r"<!--.*?-->|\{/\*.*?\*/\}", re.DOTALL),
-    "[[toc]]": re.compile(r"^\[?\[toc\]\]?[ \t]*$", re.MULTILINE | re.IGNORECASE),
-    "template": re.compile(r"\{%.*?%\}|\{\{[^{}<%#\n]+\}\}"),
-}
-IN_FENCES, IN_CODE = ("directive {…}",), ("role {…}`",)
-MYST = ("directive {…}", "role {…}`", "target (…)=")
-STATEMENT = re.compile(
-    r"^export\b[^\n]*[{(]\n.*?^[})][^\n]*$|^(?:import|export)\b.*?(?:\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
-)
-SYNTAX = re.compile(r"</?[A-Za-z][^<>]*>|</?>|^\s*(?:`{3,}|~{3,}|:{3,}).*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -73,8 +42,6 @@ class Row:
     titles: tuple[int, int]
     addresses: tuple[int, int]
     links: tuple[int, int]
-    raw: Counter[str]
-    lost: int
     misses: tuple[str, ...]
 
 
@@ -271,7 +238,7 @@ def measure(folder: Path) -> Row:
     book = replace(book, base_url=book.base_url or "https://example.org")
     lessons, _ = read_lessons(folder, book)
     if site is None:
-        return Row(folder.name, "none", 0, 0, True, (0, 0), (0, 0), (0, 0), Counter(), 0, ("no site was found",))
+        return Row(folder.name, "none", 0, 0, True, (0, 0), (0, 0), (0, 0), ("no site was found",))
     expected = [path.relative_to(home).as_posix() for path in EXPECT[site.generator](home, site) if path]
     expected = list(dict.fromkeys(expected))
     by_file = {lesson.source_file: number for number, lesson in enumerate(lessons)}
@@ -281,13 +248,6 @@ def measure(folder: Path) -> Row:
     titles = [lesson for lesson in sample if is_title(home, site, lesson)]
     addresses = [lesson for lesson in sample if is_address(str(book.base_url), site, lesson)]
     links = list(check_links(lessons)) if site.anchors != "docutils" else []
-    raw: Counter[str] = Counter()
-    lost = 0
-    for lesson in lessons:
-        chunks = split_lesson(lesson)
-        lost += count_lost(lesson, chunks)
-        for chunk in chunks:
-            raw += count_raw(chunk.text, site)
     misses = [f"not a lesson: {path}" for path in expected if path not in by_file]
     misses += [f"title: {lesson.source_file}: {lesson.title!r}" for lesson in sample if lesson not in titles]
     misses += [f"address: {lesson.source_file}: {lesson.url}" for lesson in sample if lesson not in addresses]
@@ -301,8 +261,6 @@ def measure(folder: Path) -> Row:
         (len(titles), len(sample)),
         (len(addresses), len(sample)),
         (sum(is_met for _, is_met in links), len(links)),
-        raw,
-        lost,
         tuple(misses),
     )
 
@@ -341,37 +299,12 @@ def find_anchors(lesson: Lesson) -> set[str]:
     return made | {one or two for one, two in written}
 
 
-def count_raw(text: str, site: Site) -> Counter[str]:
-    unfenced = FENCE.sub("", text)
-    prose = INLINE_CODE.sub(" ", unfenced)
-    return Counter(
-        kind
-        for kind, pattern in DIRECTIVES.items()
-        if kind not in MYST or site.anchors == "docutils"
-        for _ in pattern.finditer(text if kind in IN_FENCES else unfenced if kind in IN_CODE else prose)
-    )
-
-
-def count_lost(lesson: Lesson, chunks: list[Chunk]) -> int:
-    spans = sorted((piece.source_at, piece.source_at + piece.length) for chunk in chunks for piece in chunk.pieces)
-    at, lost = lesson.body_start, 0
-    for start, end in [*spans, (len(lesson.text), len(lesson.text))]:
-        if start > at:
-            run = lesson.text[at:start]
-            for pattern in (STATEMENT, *DIRECTIVES.values(), SYNTAX):
-                run = pattern.sub("", run)
-            lost += sum(char.isalnum() for char in run)
-        at = max(at, end)
-    return lost
-
-
 def to_line(row: Row) -> str:
-    raw = ", ".join(f"{kind} {count}" for kind, count in row.raw.most_common()) or "0"
     order = "" if row.in_order else " (order differs)"
     links = f"{row.links[0]} / {row.links[1]}" if row.links[1] else "–"
     return (
         f"| {row.name} | {row.generator} | {row.found} / {row.expected}{order} | {row.titles[0]} / {row.titles[1]} "
-        f"| {row.addresses[0]} / {row.addresses[1]} | {links} | {raw} | {row.lost} |"
+        f"| {row.addresses[0]} / {row.addresses[1]} | {links} |"
     )
 
 
@@ -380,10 +313,8 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--misses", action="store_true", help="name what was not found or differs")
     options = parser.parse_args()
-    print(
-        "| site | generator | pages of its navigation | titles | addresses | links to headings | raw markup in chunks | characters lost |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+    print("| site | generator | pages of its navigation | titles | addresses | links to headings |")
+    print("|---|---|---|---|---|---|")
     for folder in options.folders:
         row = measure(folder)
         print(to_line(row), flush=True)

@@ -36,6 +36,7 @@ from askbook.index.embedders.base import Embedder
 from askbook.index.rerankers.base import Reranker
 from askbook.index.search import Deadlines, Searcher
 from askbook.index.vectors.base import VectorIndex
+from askbook.index.vectors.checks import split_batches
 from askbook.index.vectors.served import ServedIndex
 from askbook.ingest.pipeline import SIZES, Sizes
 from askbook.ingest.served import ServedWorker
@@ -210,7 +211,8 @@ async def _is_readable(settings: Settings) -> bool:
         async with open_engines(settings) as engines:
             for record in await Ledger(engines.database).load_books():
                 points = [point_id async for point_id, _ in engines.index.scroll_points(record.book_id)]
-                await engines.index.load_vectors(points)
+                for batch in split_batches(points):
+                    await engines.index.load_vectors(batch)
     except IndexUnavailable:
         return False
     return True

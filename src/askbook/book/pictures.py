@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import html
-import os
 import posixpath
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from askbook.book.reader import read_bytes
+from askbook.book.sites.site import Unreadable
 from askbook.errors import NotFound
 
 MAX_BYTES = 10 * 2**20
@@ -96,18 +96,11 @@ def _find_places(source_file: str, src: str) -> Iterator[tuple[str, ...]]:
 
 def _read_file(folder: Path, parts: tuple[str, ...]) -> bytes:
     """Nothing where it is not a plain file of the folder, or larger than a picture should be."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         home = folder.resolve()
         path = home.joinpath(*parts)
-        if path.resolve() != path:
-            return b""
-        with os.fdopen(os.open(path, flags), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-                return b""
-            return file.read(MAX_BYTES)
-    except (OSError, RuntimeError, ValueError):
+        return read_bytes(path, MAX_BYTES) if path.resolve() == path else b""
+    except (OSError, RuntimeError, ValueError, Unreadable):
         # Not there any more, or never was: readers see its words.
         return b""
 

@@ -22,6 +22,7 @@ from askbook.book.markup.references import find_labels, find_link_titles
 from askbook.book.notebooks import read_notebook
 from askbook.book.sections import find_title
 from askbook.book.sites import find_site
+from askbook.book.sites.docusaurus import CATEGORIES
 from askbook.book.sites.site import Files, Page, Site, Unreadable, find_translations
 from askbook.domain import Book, Facet, FacetValue, Lesson, Problem
 from askbook.errors import BookError
@@ -29,7 +30,6 @@ from askbook.errors import BookError
 MAX_BYTES = 16 * 1024 * 1024
 MAX_SMALL_BYTES = 1024 * 1024
 EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
-CATEGORIES = ("_category_.json", "_category_.yml", "_category_.yaml")
 MAX_STARS, MAX_PATTERN = 3, 200
 SKIPPED_FOLDERS = ("node_modules", "__pycache__", "_partials", "_includes", "_templates", "_build", "_site", "_book")
 
@@ -37,7 +37,7 @@ SKIPPED_FOLDERS = ("node_modules", "__pycache__", "_partials", "_includes", "_te
 def read_book(folder: Path, book_id: str | None = None) -> Book:
     home = _home(folder)
     try:
-        raw = _read_bytes(home / FILE, MAX_SMALL_BYTES) if os.path.lexists(home / FILE) else None
+        raw = read_bytes(home / FILE, MAX_SMALL_BYTES) if os.path.lexists(home / FILE) else None
     except Unreadable as error:
         raise BookError(f"{FILE} {error}", f"Make {FILE} a plain text file of the book, or remove it.") from error
     book, has_title = read_manifest(raw, home.name or "book", book_id)
@@ -141,7 +141,7 @@ def _home(folder: Path) -> Path:
 
 def _find_site(home: Path, book: Book) -> tuple[Site | None, list[Problem]]:
     """None where the book's own file has lessons outside the site's pages."""
-    files = Files(home, _read_bytes)
+    files = Files(home, read_bytes)
     site = find_site(files)
     if site and any(not f"{folder}/".startswith(f"{site.docs}/".lstrip("/")) for folder in book.modules):
         return None, []
@@ -229,7 +229,7 @@ def _reason_to_skip_link(home: Path, entry: os.DirEntry[str]) -> str:
     return "this link leads out of the book; it was not followed" if target.is_dir() or _is_markdown(entry.name) else ""
 
 
-def _read_bytes(path: Path, limit: int) -> bytes:
+def read_bytes(path: Path, limit: int) -> bytes:
     """The bytes of a regular file; a link, pipe or device is never opened for reading."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -263,7 +263,7 @@ def _read_texts(
 
 
 def _read_text(path: str, file: Path) -> _Text:
-    raw = _read_bytes(file, MAX_BYTES)
+    raw = read_bytes(file, MAX_BYTES)
     text = _decode(raw)
     if path.lower().endswith(".ipynb"):
         text = _read_notebook(text)
@@ -306,7 +306,7 @@ def _read_included(home: Path, path: str) -> str | None:
         file = (home / path).resolve(strict=True)
         if not file.is_relative_to(home) or any(part.startswith(".") for part in file.relative_to(home).parts):
             return None
-        return _decode(_read_bytes(file, MAX_SMALL_BYTES))
+        return _decode(read_bytes(file, MAX_SMALL_BYTES))
     except (OSError, RuntimeError, ValueError, Unreadable):
         return None
 
@@ -398,7 +398,7 @@ def _read_category(home: Path, folder: Folder, problems: list[Problem]) -> Categ
         if os.path.lexists(path):
             shown = "/".join((*folder, name))
             try:
-                values = read_yaml(_read_bytes(path, MAX_SMALL_BYTES).decode("utf-8-sig"))
+                values = read_yaml(read_bytes(path, MAX_SMALL_BYTES).decode("utf-8-sig"))
             except (Unreadable, UnicodeDecodeError) as error:
                 values = FrontMatter({}, 0, f"this file {error}")
             if values.complaint:

@@ -32,7 +32,7 @@ CONFIGS = tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "mts",
 _KEYS = ("title", "url", "baseUrl", "presets", "themeConfig")
 _PREFIX = re.compile(r"\A\d++\s*+[-_.]++\s*+(?=[^-_.\s])")
 _NO_PREFIX = re.compile(r"\d+[-_.]\d+")
-_CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")
+CATEGORIES = ("_category_.json", "_category_.yml", "_category_.yaml")
 _OVERVIEWS = ("index", "readme")
 
 
@@ -166,7 +166,7 @@ def _from_files(files: Files, docs: str, root: str, pages: Pages, likely: Pages)
         return to_text(category(path).get("label")) or (pages[own].front.text("sidebar_label") if own else None)
 
     def category(path: str) -> dict[str, Any]:
-        found = files.first(path, *_CATEGORY)
+        found = files.first(path, *CATEGORIES)
         return files.yaml(found) if found else {}
 
     return files_nav(likely, root, _OVERVIEWS, rank, label)

@@ -19,6 +19,7 @@ from askbook.book.sites.site import (
     find_page,
     folder_route,
     join,
+    read_each,
     to_base_url,
     to_text,
 )
@@ -61,9 +62,6 @@ def _route(flat: bool, path: str, _front: FrontMatter) -> str:
 
 
 def _read_nav(files: Files, docs: str, config: str, written: object, pages: Pages, _likely: Pages) -> Nav:
-    def read_items(items: object) -> Nav:
-        return tuple(item for one in (items if isinstance(items, list) else []) for item in read_item(one))
-
     def read_item(item: Any) -> Nav:
         if isinstance(item, str):
             return read_target(None, item)
@@ -75,7 +73,7 @@ def _read_nav(files: Files, docs: str, config: str, written: object, pages: Page
             for found in (
                 read_target(to_text(title), target)
                 if isinstance(target, str)
-                else (Section(to_text(title), read_items(target)),)
+                else (Section(to_text(title), read_each(target, read_item)),)
             )
         )
 
@@ -89,7 +87,7 @@ def _read_nav(files: Files, docs: str, config: str, written: object, pages: Page
         path = find_page(pages, docs, target, ())
         return (Leaf(path, title),) if path else ()
 
-    return read_items(written)
+    return read_each(written, read_item)
 
 
 def _read_folder(files: Files, docs: str, target: str, pages: Pages) -> Nav:

@@ -284,6 +284,11 @@ def join(folder: str, written: str) -> str | None:
 # --- values ---------------------------------------------------------------------------------------
 
 
+def read_each(items: object, read_item: Callable[[Any], Nav]) -> Nav:
+    """Of a list as a config has it; nothing of what is no list."""
+    return tuple(item for one in (items if isinstance(items, list) else ()) for item in read_item(one))
+
+
 def dig(value: Any, *keys: str | int) -> Any:
     """`dig(config, "output", "html", "site-url")`; None where the way breaks off."""
     for key in keys:

@@ -22,6 +22,7 @@ from askbook.book.sites.site import (
     find_page,
     folder_route,
     join,
+    read_each,
     to_base_url,
     to_number,
     to_text,
@@ -74,9 +75,6 @@ def _read_nav(files: Files, config: str, docs: str, sidebar: Any, language: str,
     def from_files(folder: str) -> Nav:
         return files_nav(likely, folder, ("index",), partial(_rank, likely), partial(_label, likely))
 
-    def read_items(items: Any) -> Nav:
-        return tuple(item for one in (items if isinstance(items, list) else []) for item in read_item(one))
-
     def read_item(item: Any) -> Nav:
         if isinstance(item, str):
             return read_link(item, None)
@@ -90,7 +88,7 @@ def _read_nav(files: Files, config: str, docs: str, sidebar: Any, language: str,
             return (Section(title, found),) if title else found
         if isinstance(link, str):
             return read_link(link, title)
-        return (Section(title, read_items(item.get("items"))),)
+        return (Section(title, read_each(item.get("items"), read_item)),)
 
     def read_link(link: str, title: str | None) -> Nav:
         if join("", link) is None:
@@ -99,7 +97,7 @@ def _read_nav(files: Files, config: str, docs: str, sidebar: Any, language: str,
         return (Leaf(path, title),) if path else ()
 
     home = read_link("index", None)
-    return (*home, *read_items(sidebar)) if isinstance(sidebar, list) else from_files(root)
+    return (*home, *read_each(sidebar, read_item)) if isinstance(sidebar, list) else from_files(root)
 
 
 def _rank(pages: Pages, path: str, own: str | None) -> tuple[object, ...]:

@@ -137,6 +137,8 @@ def test_too_many_headers_or_too_long_ones(port: int) -> None:
         status, body, _ = exchange(port, refused)
         assert (status, body["error"]) == (431, "payload_too_large")
     assert exchange(port, post(0, *many[:90]))[0] == 200
+    body = b" " * 100_000
+    assert exchange(port, post(len(body), long) + body)[0] == 431, "read to its end, and then told why"
 
 
 def test_a_length_that_is_none_is_no_way_in(port: int) -> None:

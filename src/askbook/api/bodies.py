@@ -16,7 +16,7 @@ HEADERS_MAX = 100
 HEADER_BYTES = 16 * 1024
 ADDRESS_BYTES = 8 * 1024
 DRAIN_BYTES = 8 * 1024 * 1024
-DRAIN_SECONDS = 2.0
+DRAIN_SECONDS = 8.0
 
 
 class _Gone(Exception):
@@ -37,7 +37,6 @@ class BoundedRequests:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         try:
-            _check_head(scope)
             body = await self._read(scope, receive)
         except _Gone:
             return None
@@ -49,29 +48,31 @@ class BoundedRequests:
         limit = self.larger.get(scope["path"], self.body_bytes)
         try:
             async with asyncio.timeout(self.body_seconds):
-                await _check_length(scope, receive, limit)
+                await _check_head(scope, receive, limit)
                 return await _read_body(receive, limit)
         except TimeoutError as error:
             raise TooSlow(f"the request did not come within {self.body_seconds:g} seconds", "Send it again.") from error
 
 
-def _check_head(scope: Scope) -> None:
+async def _check_head(scope: Scope, receive: Receive, limit: int) -> None:
+    error = _find_excess(scope, limit)
+    if error is None:
+        return
+    # Who asks before sending has sent nothing yet.
+    if not any(name == b"expect" for name, _ in scope["headers"]):
+        await _drain(receive)
+    raise error
+
+
+def _find_excess(scope: Scope, limit: int) -> AskbookError | None:
+    """What the headers say is enough to refuse it; that they say little is no promise."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     if len(scope["headers"]) > HEADERS_MAX or size > HEADER_BYTES:
-        raise HeadersTooLarge(f"a request has at most {HEADERS_MAX} headers, of {HEADER_BYTES} bytes in all")
+        return HeadersTooLarge(f"a request has at most {HEADERS_MAX} headers, of {HEADER_BYTES} bytes in all")
     if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > ADDRESS_BYTES:
-        raise HeadersTooLarge(f"an address has at most {ADDRESS_BYTES} bytes")
-
-
-async def _check_length(scope: Scope, receive: Receive, limit: int) -> None:
-    """What the headers say is enough to refuse it; that they say little is no promise."""
-    headers = dict(scope["headers"])
-    said = headers.get(b"content-length", b"")
-    if said.isdigit() and int(said[:20]) > limit:
-        # Who asks before sending has sent nothing yet.
-        if b"expect" not in headers:
-            await _drain(receive)
-        raise _too_large(limit)
+        return HeadersTooLarge(f"an address has at most {ADDRESS_BYTES} bytes")
+    said = dict(scope["headers"]).get(b"content-length", b"")
+    return _too_large(limit) if said.isdigit() and int(said[:20]) > limit else None
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes:

@@ -205,9 +205,9 @@ class Settings(BaseSettings):
         description="Address that readers reach askbook serve at, as https://ask.example.org. Default: the one that they asked.",
         pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?$",
     )
-    askbook_local_owner: bool = Field(
-        default=True,
-        description="Whether whoever sits at the machine that serves needs no key: asks from loopback, with no sign of a proxy. 0: everybody does.",
+    askbook_local_owner: bool | None = Field(
+        default=None,
+        description="Whether whoever sits at the machine that serves needs no key: asks from loopback, with no sign of a proxy. 0: everybody does. Default: 1, and 0 where ASKBOOK_PUBLIC_URL is set.",
     )
     askbook_cors_origins: Names = Field(
         default=(), description="Sites, comma-separated, whose pages may call the API, as https://example.org."

@@ -74,7 +74,8 @@ def test_a_stream_and_its_history_tell_whole_addresses(home: Path) -> None:
 
 
 def test_the_address_that_is_set_wins(home: Path) -> None:
-    with open_client(build_settings(home, askbook_public_url="https://ask.example.org/")) as client:
+    settings = build_settings(home, askbook_public_url="https://ask.example.org/", askbook_local_owner=True)
+    with open_client(settings) as client:
         [source, *_] = client.post("/ask", json={"query": QUESTION}).json()["sources"]
     assert source["url"].startswith("https://ask.example.org/read/robots/")
 

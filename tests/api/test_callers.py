@@ -33,8 +33,8 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         yield world
 
 
-def build_settings(home: Path) -> Settings:
-    return Settings.model_validate({"askbook_home": home, "askbook_embedder": "none"})
+def build_settings(home: Path, **changes: object) -> Settings:
+    return Settings.model_validate({"askbook_home": home, "askbook_embedder": "none", **changes})
 
 
 # --- a machine without keys -----------------------------------------------------------------------
@@ -157,10 +157,20 @@ async def test_the_owner_stays_the_owner_whatever_keys_are_made(tmp_path: Path) 
         assert await Machine(app).call("10.0.0.7") == 401
 
 
-async def test_the_owner_can_be_told_to_use_a_key_too(tmp_path: Path) -> None:
-    app = create_app(build_settings(tmp_path).model_copy(update={"askbook_local_owner": False}))
+@pytest.mark.parametrize(
+    "told, status",
+    [
+        ({"askbook_local_owner": False}, 401),
+        ({"askbook_public_url": "https://ask.example.org"}, 401),
+        ({"askbook_public_url": "https://ask.example.org", "askbook_local_owner": True}, 200),
+    ],
+)
+async def test_the_owner_needs_a_key_where_they_say_so_or_a_proxy_stands_before(
+    tmp_path: Path, told: dict[str, object], status: int
+) -> None:
+    app = create_app(build_settings(tmp_path, **told))
     async with app.router.lifespan_context(app):
-        assert await Machine(app).call() == 401
+        assert await Machine(app).call() == status
 
 
 # --- by a key -------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from sqlalchemy import text
 
 from askbook import __version__
 from askbook.api.bodies import BoundedRequests
+from askbook.api.callers import trusts_loopback
 from askbook.api.closing import Closing, told_by_signals
 from askbook.api.failing import install_handlers
 from askbook.api.guard import OutageGuard
@@ -58,8 +59,8 @@ EXPOSED = [
 
 
 OPEN_HERE = (
-    "Whoever asks from this machine needs no key. Behind a proxy set ASKBOOK_LOCAL_OWNER=0: "
-    "one that leaves no sign passes for you"
+    "Whoever asks from this machine needs no key. Behind a proxy set ASKBOOK_PUBLIC_URL, "
+    "or ASKBOOK_LOCAL_OWNER=0: one that leaves no sign passes for you"
 )
 
 
@@ -76,7 +77,7 @@ def create_app(
             app.state.askbook, app.state.running = askbook, running
             for notice in askbook.notices:
                 logger.warning(notice)
-            if settings.askbook_local_owner and await askbook.keys.were_made():
+            if trusts_loopback(settings) and await askbook.keys.were_made():
                 logger.warning(OPEN_HERE)
             await askbook.warm()
             if alone:

@@ -18,6 +18,7 @@ from askbook.errors import InputError, NotAllowed, NotFound, TooManyRequests
 
 if TYPE_CHECKING:
     from askbook.api.running import Running
+    from askbook.settings import Settings
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -115,7 +116,7 @@ def is_local(request: Request) -> bool:
     page of the web that had its name point here says its own, and a browser says from which site a page asks.
     """
     running: Running = request.app.state.running
-    if request.client is None or not running.settings.askbook_local_owner or _is_forwarded(request):
+    if request.client is None or not trusts_loopback(running.settings) or _is_forwarded(request):
         return False
     if not _is_loopback(request.client.host) or request.url.hostname not in LOCAL_NAMES:
         return False
@@ -125,9 +126,14 @@ def is_local(request: Request) -> bool:
     return request.headers.get("sec-fetch-site", "none") in _OWN_PAGE or _opens_page(request)
 
 
+def trusts_loopback(settings: Settings) -> bool:
+    """A server with a public address stands behind a proxy, and one that leaves no sign would pass for the owner."""
+    return settings.askbook_public_url is None if settings.askbook_local_owner is None else settings.askbook_local_owner
+
+
 def _is_forwarded(request: Request) -> bool:
     """nginx before 1.29.7, left to itself, adds nothing and gives the host that it forwards to, but speaks HTTP/1.0.
-    Later ones speak HTTP/1.1 and leave no sign: behind them ASKBOOK_LOCAL_OWNER=0 is needed."""
+    Later ones speak HTTP/1.1 and leave no sign: behind them ASKBOOK_PUBLIC_URL or ASKBOOK_LOCAL_OWNER=0 is needed."""
     return request.scope.get("http_version") == "1.0" or any(map(_PROXY.fullmatch, request.headers.keys()))
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from askbook.domain import Chunk
-from askbook.index.keywords import find_terms
+from askbook.index.keywords import find_terms, term_ids
+
+LOCATED = 2048
+"""Chunks whose terms are kept located: at most 30 MB."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -41,8 +45,22 @@ def cover(chunk: Chunk, rarities: Rarities) -> Coverage:
         return min(sum(rarities[term] for term in terms) / total, 1.0)
 
     headings = find_terms(" ".join(chunk.heading_path), rarities)
-    found = (find_terms(sentence, rarities) for sentence in split_sentences(chunk.text))
-    sentences = [headings | terms for terms in found if terms]
+    places = _locate_terms(chunk.text)
+    found = rarities.keys() & places.keys()
+    sentences: dict[int, set[int]] = {}
+    for term in found:
+        for number in places[term]:
+            sentences.setdefault(number, set(headings)).add(term)
     return Coverage(
-        share(headings), max(map(share, sentences), default=share(headings)), share(headings.union(*sentences))
+        share(headings), max(map(share, sentences.values()), default=share(headings)), share(headings | found)
     )
+
+
+@lru_cache(maxsize=LOCATED)
+def _locate_terms(text: str) -> dict[int, tuple[int, ...]]:
+    """Each term with the numbers of the sentences that it stands in."""
+    places: dict[int, tuple[int, ...]] = {}
+    for number, sentence in enumerate(split_sentences(text)):
+        for term in term_ids(sentence):
+            places[term] = (*places.get(term, ()), number)
+    return places

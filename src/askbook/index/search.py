@@ -7,14 +7,14 @@ import contextlib
 import logging
 import math
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Generic, Protocol, TypeVar, get_args
+from typing import Protocol, get_args
 
 import numpy as np
 
+from askbook.cache import Cache
 from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchMode, SearchOutcome
 from askbook.errors import (
     DeadlinePassed,
@@ -127,26 +127,6 @@ async def _in_time(seconds: float, what: str) -> AsyncIterator[None]:
 
 Search = tuple[int, SearchMode, str, str]
 """The book's revision, the mode, the question and the filters, as text."""
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
-class Remembered(Generic[Key, Value]):
-    """The last few, the oldest forgotten first."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[Key, Value] = OrderedDict()
-
-    def get(self, key: Key) -> Value | None:
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        return self._kept.get(key)
-
-    def keep(self, key: Key, value: Value) -> None:
-        self._kept[key] = value
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
 
 
 class Searcher:
@@ -165,9 +145,9 @@ class Searcher:
         self._reranker = reranker
         self._on_request = on_request
         self._deadlines = deadlines or Deadlines()
-        self._vectors = Remembered[str, Vector](REMEMBERED_QUERIES)
-        self._searches = Remembered[Search, Candidates](REMEMBERED_SEARCHES)
-        self._samples = Remembered[tuple[str, int], Sample](REMEMBERED_SAMPLES)
+        self._vectors = Cache[str, Vector](REMEMBERED_QUERIES)
+        self._searches = Cache[Search, Candidates](REMEMBERED_SEARCHES)
+        self._samples = Cache[tuple[str, int], Sample](REMEMBERED_SAMPLES)
 
     async def search(
         self,
@@ -288,7 +268,7 @@ class Searcher:
         vector = self._vectors.get(text)
         if vector is None:
             vector = await self._embedder.embed_query(text)
-            self._vectors.keep(text, vector)
+            self._vectors.put(text, vector)
         return vector
 
     async def _weigh(self, text: str, book_id: str) -> tuple[int, Sparse, Words]:
@@ -322,7 +302,7 @@ class Searcher:
             sample = Sample(np.array([*vectors.values()], dtype=np.float32))
             # While vectors are still to come, half a sample will do, and less is looked up again.
             if 2 * len(vectors) >= len(points):
-                self._samples.keep((book_id, revision), sample)
+                self._samples.put((book_id, revision), sample)
         return sample
 
     async def _find_or_remember(self, question: Question, revision: int) -> tuple[Candidates, bool]:
@@ -334,7 +314,7 @@ class Searcher:
         candidates = await self._find_steadily(question, revision)
         # Vectors that are still to come do not change the revision.
         if question.mode == "keyword" or len(candidates.dense) == len(candidates.live):
-            self._searches.keep(search, candidates)
+            self._searches.put(search, candidates)
         return candidates, False
 
     async def _find_steadily(self, question: Question, revision: int) -> Candidates:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from askbook.cache import Cache, key_of
 from askbook.onnx import Lane, Weights
-from askbook.reading.cache import Cache, key_of
 from askbook.reading.model import Contract, Model, Output, open_model
 from askbook.reading.plain import Plain, read_out
 from askbook.reading.spans import Span, find_spans, keep_apart, score_spans
@@ -40,7 +40,7 @@ class Task(Generic[Value]):
     name: str
     judge: Callable[[Contract, Window, Output], Value]
     join: Callable[[list[Value]], Value]
-    known: Cache[Value]
+    known: Cache[bytes, Value]
 
 
 class Reader:
@@ -48,8 +48,8 @@ class Reader:
 
     def __init__(self, weights: Weights, threads: int = 0) -> None:
         self._lane = Lane("read", partial(open_model, weights, threads))
-        self._reading = Task("read", _to_reading, _join_readings, Cache[Reading](CACHED_MAX))
-        self._checking = Task("check", _to_support, _best, Cache[float](CACHED_MAX))
+        self._reading = Task("read", _to_reading, _join_readings, Cache[bytes, Reading](CACHED_MAX))
+        self._checking = Task("check", _to_support, _best, Cache[bytes, float](CACHED_MAX))
         self.askers = 0
         """Whose questions are being read now."""
 

@@ -154,6 +154,7 @@ def _create_engine(url: str | URL) -> AsyncEngine:
             "journal_mode = WAL",
             "synchronous = FULL",
             "foreign_keys = ON",
+            "cache_size = -8192",
         ):
             cursor.execute(f"PRAGMA {pragma}")
         # The words of a deleted conversation are overwritten, not left in the file.

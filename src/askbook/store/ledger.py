@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from sqlalchemy import RowMapping, Select, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from askbook.cache import Cache
 from askbook.domain import (
     Book,
     BookRecord,
@@ -40,6 +41,9 @@ Along = Callable[[AsyncConnection], contextlib.AbstractAsyncContextManager[objec
 
 # How many values one statement names at the most; SQLite takes 32,766, PostgreSQL 32,767.
 STATEMENT_VALUES = 900
+State = tuple[str, int, datetime, datetime | None]
+"""A chunk's point, its book's revision, when it was last changed and when embedded: while these stay, so does its row."""
+CHUNKS_KEPT = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ _UNEMBEDDED = (
 class Ledger:
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._chunks = Cache[State, Chunk](CHUNKS_KEPT)
         self._outlines: dict[str, Outline] = {}
         self._folders: dict[str, tuple[int, int, tuple[str, ...]]] = {}
         """Of each book its revision, and how many files and which modules it had then."""
@@ -96,13 +101,30 @@ class Ledger:
 
     async def live_chunks(self, book_id: str, point_ids: Sequence[str]) -> dict[str, Chunk]:
         """Those of the points that are live, with their chunks."""
+        found: dict[str, Chunk] = {}
         async with self.database.reading() as connection:
-            found: dict[str, Chunk] = {}
             for some in slices(point_ids):
-                query = select(chunks).where(chunks.c.book_id == book_id, chunks.c.point_id.in_(some))
-                for row in (await connection.execute(query)).mappings():
-                    found[row["point_id"]] = to_chunk(row)
-            return found
+                found |= await self._load_chunks(connection, book_id, some)
+        return found
+
+    async def _load_chunks(
+        self, connection: AsyncConnection, book_id: str, point_ids: Sequence[str]
+    ) -> dict[str, Chunk]:
+        query = (
+            select(chunks.c.point_id, books.c.revision, chunks.c.updated_at, chunks.c.embedded_at)
+            .join(books, books.c.book_id == chunks.c.book_id)
+            .where(chunks.c.book_id == book_id, chunks.c.point_id.in_(point_ids))
+        )
+        rows = (await connection.execute(query)).all()
+        states: dict[str, State] = {row[0]: (row[0], row[1], row[2], row[3]) for row in rows}
+        known = {point_id: self._chunks.get(state) for point_id, state in states.items()}
+        missing = [point_id for point_id, chunk in known.items() if chunk is None]
+        if missing:
+            query = select(chunks).where(chunks.c.point_id.in_(missing))
+            for row in (await connection.execute(query)).mappings():
+                point_id = row["point_id"]
+                known[point_id] = self._chunks.put(states[point_id], to_chunk(row))
+        return {point_id: chunk for point_id, chunk in known.items() if chunk is not None}
 
     async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
         """The book's revision, how many chunks it has, and how many of them hold each term."""

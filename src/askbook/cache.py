@@ -1,33 +1,35 @@
-"""What was read already, kept while there is room."""
+"""What was found out already, kept while there is room."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Cache(Generic[Value]):
+class Cache(Generic[Key, Value]):
     """The values used last, for any number of threads. Values are immutable and shared."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._values: OrderedDict[bytes, Value] = OrderedDict()
+        self._values: OrderedDict[Key, Value] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def get(self, key: bytes) -> Value | None:
+    def get(self, key: Key) -> Value | None:
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
-    def put(self, key: bytes, value: Value) -> Value:
+    def put(self, key: Key, value: Value) -> Value:
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)

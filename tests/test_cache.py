@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from askbook.reading.cache import Cache, key_of
+from askbook.cache import Cache, key_of
 
 
 def test_what_was_used_longest_ago_goes_first() -> None:
-    cache: Cache[int] = Cache(3)
+    cache: Cache[bytes, int] = Cache(3)
     for n in range(3):
         cache.put(bytes([n]), n)
     assert cache.get(b"\0") == 0
@@ -18,7 +18,7 @@ def test_what_was_used_longest_ago_goes_first() -> None:
 
 
 def test_a_hundred_thousand_puts_from_eight_threads_stay_within_bounds() -> None:
-    cache: Cache[int] = Cache(50)
+    cache: Cache[bytes, int] = Cache(50)
 
     def use(thread: int) -> None:
         for n in range(12_500):

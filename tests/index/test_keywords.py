@@ -15,6 +15,7 @@ from askbook.index.keywords import (
     K1,
     B,
     count_terms,
+    find_unknown_words,
     keyword_text,
     split_terms,
     term_id,
@@ -71,6 +72,11 @@ def test_a_question_weighs_by_rarity_and_leaves_out_what_no_chunk_has() -> None:
         term_id("robot"): pytest.approx(math.log(1 + 90.5 / 10.5)),
         term_id("arm"): pytest.approx(math.log(1 + 99.5 / 1.5)),
     }
+
+
+def test_a_word_that_people_ask_with_is_not_told_as_missing() -> None:
+    text = "How many examples of Alembic are usually robots?"
+    assert find_unknown_words(text, {term_id("robot"): 3}) == ["Alembic"]
 
 
 def test_counts_that_lag_behind_never_make_a_weight_negative() -> None:

@@ -32,6 +32,14 @@ those to was we were what when where which while who whom why will with would yo
 doesn't don't hasn't haven't isn't shouldn't wasn't weren't won't wouldn't
 """
 STOPWORDS = frozenset(_STOPWORDS.split())
+_ASKING = """
+about actually all also any between best better called describe difference different each else ever every exactly
+example examples explain far give happen happening happens just kind kinds know like list long main many mean means
+more most much must name need often only other please possible same several show some someone something sort sorts
+tell thing things too type types use used uses using usually very want way ways without
+"""
+ASKING = frozenset(_ASKING.split())
+"""Words that people ask with: that a book never uses one of them says nothing of what it is about."""
 
 _WORD = re.compile(r"\w+(?:[.\-'/:]+\w+)*")
 _JOINT = re.compile(r"[.\-/:_]+")
@@ -98,7 +106,11 @@ def weigh_terms(text: str, frequencies: Mapping[int, int], total: int) -> dict[i
 def find_unknown_words(text: str, frequencies: Mapping[int, int]) -> list[str]:
     """Words of which the book uses no part, as they were written."""
     words = dict.fromkeys(_split_words(text))
-    return [word for word in words if (ids := _ids_of(word)) and not any(map(frequencies.get, ids))]
+    return [
+        word
+        for word in words
+        if word.casefold() not in ASKING and (ids := _ids_of(word)) and not any(map(frequencies.get, ids))
+    ]
 
 
 def weigh_chunk(text: str) -> Sparse:

@@ -10,8 +10,6 @@ import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal, cast
 
 import httpx2
@@ -30,6 +28,7 @@ from askbook.answer.retrieval_tool import NAME, RetrievalTool, read_arguments
 from askbook.answer.wires import ErrorSaid, Heard, ToolCall, open_wire, read_events
 from askbook.breaker import LEFT_ALONE, Breaker, Outcome, Ticket
 from askbook.domain import QUERY_MAX, RetryState, Tried
+from askbook.index.remote import read_retry_after
 
 log = logging.getLogger("askbook.model")
 
@@ -213,7 +212,7 @@ def _read_status(response: httpx2.Response, error: dict[str, Any]) -> CallFailed
     status = response.status_code
     why = f"answered {status}{_show_codes(error.get('code'), error.get('param'))}"
     if status == 429 or status in (408, 409) or status >= 500:
-        return CallFailed(why, outage=status != 429, wait=_read_retry_after(response.headers))
+        return CallFailed(why, outage=status != 429, wait=read_retry_after(response.headers))
     hint = _MOVED if status < 400 else _HINTS.get(status, _REFUSED)
     return CallFailed(why, hint, again=False, outage=False)
 
@@ -222,29 +221,6 @@ def _show_codes(*codes: str | None) -> str:
     """Codes and names of parameters are safe to show; sentences may quote the question, or the key."""
     shown = [code for code in codes if isinstance(code, str) and re.fullmatch(r"[a-z][a-z_.]{2,40}", code)]
     return f" ({': '.join(shown)})" if shown else ""
-
-
-def _read_retry_after(headers: httpx2.Headers) -> float | None:
-    """In seconds. A date is held against the service's own clock: ours may be wrong."""
-    given = headers.get("Retry-After")
-    if given is None:
-        return None
-    try:
-        return max(0.0, float(given))
-    except ValueError:
-        until = _read_date(given)
-    if until is None:
-        return None
-    now = _read_date(headers.get("Date", "")) or datetime.now(UTC)
-    return max(0.0, (until - now).total_seconds())
-
-
-def _read_date(text: str) -> datetime | None:
-    try:
-        date = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 _UNREADABLE_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)

@@ -118,7 +118,7 @@ def is_local(request: Request) -> bool:
     running: Running = request.app.state.running
     if request.client is None or not trusts_loopback(running.settings) or _is_forwarded(request):
         return False
-    if not _is_loopback(request.client.host) or request.url.hostname not in LOCAL_NAMES:
+    if not is_loopback(request.client.host) or request.url.hostname not in LOCAL_NAMES:
         return False
     origin = request.headers.get("origin")
     if origin is not None:
@@ -147,11 +147,12 @@ def _own_origin(request: Request) -> str:
     return f"{request.url.scheme}://{request.url.netloc}"
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """An address, or the name that every machine has for itself."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return False
+        return host == "localhost"
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
 

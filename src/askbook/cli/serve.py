@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import socket
 import sys
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from askbook.api.callers import is_loopback
 from askbook.book.reader import read_book
 from askbook.cli.book import refuse_another_folder
 from askbook.cli.render import err
@@ -101,7 +101,7 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
 async def _prepare(settings: Settings, folders: list[Path]) -> None:
     """What would go wrong is said before anything listens."""
     async with open_askbook(settings, to_itself=True) as askbook:
-        if not _is_loopback(settings.askbook_host) and not await askbook.keys.are_in_force():
+        if not is_loopback(settings.askbook_host) and not await askbook.keys.are_in_force():
             raise InputError(
                 f"askbook does not listen on {settings.askbook_host} without a key: anybody could ask",
                 "Make one: askbook keys create. Or listen on 127.0.0.1.",
@@ -127,13 +127,6 @@ def _check_workers(settings: Settings, workers: int) -> None:
             f"{workers} processes that each count requests in memory would let {workers} times as many through",
             "Set REDIS_URL, so that they count together; ASKBOOK_RATE_LIMIT=0 lifts the limit.",
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def listen(settings: Settings) -> socket.socket:

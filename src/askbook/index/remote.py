@@ -135,7 +135,7 @@ class Endpoint:
     def _read(self, response: httpx2.Response) -> Any:
         status = response.status_code
         if status == 429 or status >= 500:
-            raise Overloaded(status, _retry_after(response.headers.get("Retry-After")))
+            raise Overloaded(status, read_retry_after(response.headers))
         if status in (401, 403):
             raise self._failed("refused the key", f"Check {self._key_setting}.")
         if status != 200:
@@ -166,18 +166,28 @@ def sendable(text: str) -> str:
 
 def _wait_before_retry(error: Exception) -> bool | float:
     if isinstance(error, Overloaded):
-        return True if error.wait is None else error.wait
+        return True if error.wait is None else min(error.wait, RETRY_AFTER_MAX)
     return isinstance(error, httpx2.TransportError | TimeoutError)
 
 
-def _retry_after(header: str | None) -> float | None:
-    if header is None:
+def read_retry_after(headers: httpx2.Headers) -> float | None:
+    """In seconds. A date is held against the service's own clock: ours may be wrong."""
+    given = headers.get("Retry-After")
+    if given is None:
         return None
     try:
-        seconds = float(header)
+        return max(0.0, float(given))
     except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return min(max(seconds, 0.0), RETRY_AFTER_MAX)
+        until = _read_date(given)
+    if until is None:
+        return None
+    now = _read_date(headers.get("Date", "")) or datetime.now(UTC)
+    return max(0.0, (until - now).total_seconds())
+
+
+def _read_date(text: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

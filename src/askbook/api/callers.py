@@ -148,11 +148,10 @@ def _own_origin(request: Request) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """An address, or the name that every machine has for itself."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        return host == "localhost"
+        return False
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
 

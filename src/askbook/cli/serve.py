@@ -101,7 +101,8 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
 async def _prepare(settings: Settings, folders: list[Path]) -> None:
     """What would go wrong is said before anything listens."""
     async with open_askbook(settings, to_itself=True) as askbook:
-        if not is_loopback(settings.askbook_host) and not await askbook.keys.are_in_force():
+        here = settings.askbook_host == "localhost" or is_loopback(settings.askbook_host)
+        if not here and not await askbook.keys.are_in_force():
             raise InputError(
                 f"askbook does not listen on {settings.askbook_host} without a key: anybody could ask",
                 "Make one: askbook keys create. Or listen on 127.0.0.1.",

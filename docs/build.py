@@ -173,7 +173,8 @@ def _contracts_page() -> str:
         "",
         "## Moving over",
         "",
-        "A client of each contract sends what it always sent. These are real requests and askbook's real replies, cut to what the contract names; there is more in each reply, which a client may pass over.",
+        "A client of each contract sends what it always sent. These are real requests and askbook's real replies, cut to what the contract names; there is more in each reply, which a client may pass over. "
+        "Over the network every request needs a key (401 without one). From loopback whoever asks without one is the owner of the machine, until `ASKBOOK_LOCAL_OWNER=0` or `ASKBOOK_PUBLIC_URL` is set.",
         "",
     ]
     for table in tables:

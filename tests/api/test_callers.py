@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from httpx2 import ASGITransport, AsyncClient
 
 from api.tenants import BOOK, World, make_key, open_world, write_book
-from askbook.api.app import create_app
+from askbook.api.app import CLOSED, create_app
 from askbook.api.logs import build_formatter
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
@@ -86,6 +86,7 @@ async def test_no_header_makes_a_stranger_local(machine: Machine) -> None:
 async def test_a_page_that_had_its_name_point_here_is_a_stranger(machine: Machine) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example", "evil.example:8000", "10.0.0.7"):
         assert await machine.call(host=host) == 401, host
+    assert await machine.call(Host="evil.example:80@localhost") == 401
 
 
 async def test_without_keys_there_is_no_limit(machine: Machine) -> None:
@@ -98,6 +99,7 @@ async def test_without_keys_there_is_no_limit(machine: Machine) -> None:
 SIGNS = """
 Forwarded X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Port X-Forwarded-Server X-Forwarded-Prefix Via
 X-Real-IP CF-Connecting-IP CF-Ray CDN-Loop True-Client-IP X-Client-IP X-Cluster-Client-IP Fastly-Client-IP Fly-Client-IP
+CloudFront-Viewer-Address X-Sucuri-ClientIP X-BlueCoat-Via Surrogate-Capability X-Remote-Addr
 X-Original-Forwarded-For X-Original-URL X-Envoy-External-Address X-Amzn-Trace-Id X-Azure-ClientIP X-ARR-SSL X-Scheme
 X-ProxyUser-Ip Proxy-Connection WL-Proxy-Client-IP X-Cloud-Trace-Context Front-End-Https X-Request-Start
 """
@@ -162,15 +164,18 @@ async def test_the_owner_stays_the_owner_whatever_keys_are_made(tmp_path: Path) 
     [
         ({"askbook_local_owner": False}, 401),
         ({"askbook_public_url": "https://ask.example.org"}, 401),
+        ({"askbook_public_url": "https://localhost.example.org"}, 401),
+        ({"askbook_public_url": "http://localhost:8178"}, 200),
         ({"askbook_public_url": "https://ask.example.org", "askbook_local_owner": True}, 200),
     ],
 )
 async def test_the_owner_needs_a_key_where_they_say_so_or_a_proxy_stands_before(
-    tmp_path: Path, told: dict[str, object], status: int
+    tmp_path: Path, told: dict[str, object], status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = create_app(build_settings(tmp_path, **told))
     async with app.router.lifespan_context(app):
         assert await Machine(app).call() == status
+    assert (CLOSED in caplog.messages) == (status == 401)
 
 
 # --- by a key -------------------------------------------------------------------------------------

@@ -320,6 +320,9 @@ def test_messages_alternate_in_the_order_of_time(thread: dict[str, Any]) -> None
     assert [one["role"] for one in thread["messages"]] == ["user", "assistant"] * 5
     times = [datetime.fromisoformat(one["timestamp"]) for one in thread["messages"]]
     assert times == sorted(times) and thread["updated_at"] == thread["messages"][-1]["timestamp"]
+    assert all(question < answer for question, answer in zip(times[::2], times[1::2], strict=True)), (
+        "asked before answered"
+    )
 
 
 def test_only_answers_have_a_confidence(thread: dict[str, Any]) -> None:

@@ -148,6 +148,7 @@ class _Inquiry:
     question: Question
     send: Callable[[AnswerEvent], None]
     started: float = field(default_factory=time.perf_counter)
+    asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     filters: Filters = field(init=False)
     calibration: Calibration | None = None
     history: Sequence[Message] = ()
@@ -498,12 +499,11 @@ class _Inquiry:
     # --- what is kept -----------------------------------------------------------------------------
 
     async def _save(self, thread: Thread, text: str, reply: Reply) -> Thread:
-        now = datetime.now(UTC)
-        asked = Message("user", text, now)
+        asked = Message("user", text, self.asked_at)
         said = Message(
             "assistant",
             reply.text,
-            now,
+            datetime.now(UTC),
             confidence=reply.confidence.average_similarity if reply.confidence else None,
             cited=tuple(to_cited(source.passage) for source in reply.sources) if isinstance(reply, Answer) else (),
             tool_calls=tuple(self.retrievals),

@@ -62,6 +62,7 @@ OPEN_HERE = (
     "Whoever asks from this machine needs no key. Behind a proxy set ASKBOOK_PUBLIC_URL, "
     "or ASKBOOK_LOCAL_OWNER=0: one that leaves no sign passes for you"
 )
+CLOSED = "Everybody needs a key here, and there is none yet: askbook keys create makes one"
 
 
 def create_app(
@@ -77,8 +78,8 @@ def create_app(
             app.state.askbook, app.state.running = askbook, running
             for notice in askbook.notices:
                 logger.warning(notice)
-            if trusts_loopback(settings) and await askbook.keys.were_made():
-                logger.warning(OPEN_HERE)
+            if trusts_loopback(settings) == await askbook.keys.were_made():
+                logger.warning(OPEN_HERE if trusts_loopback(settings) else CLOSED)
             await askbook.warm()
             if alone:
                 _settle()

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from askbook.api.running import Running
     from askbook.settings import Settings
 
-LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+_LOCAL_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
 
 # What proxies, balancers and tunnels add to a request, and nobody who asks by himself.
 _PROXY = re.compile(
-    r"(?:x-)?forwarded.*|via|x-real-.*|.*-ip|cf-.*|cdn-.*|x-original-.*|x-rewrite-.*|x-scheme|front-end-.*"
-    r"|(?:x-)?proxy.*|x-(?:envoy|amzn?|azure|arr|appengine|cloud|varnish|haproxy|nginx|traefik|accel|vercel|ssl)-?.*"
+    r"(?:x-)?forwarded.*|(?:.*-)?via|x-real-.*|x-remote-.*|.*-ip|.*clientip|cf-.*|cdn-.*|cloudfront-.*"
+    r"|surrogate-.*|x-original-.*|x-rewrite-.*|x-scheme|front-end-.*"
+    r"|(?:x-)?proxy.*|x-(?:envoy|amzn?|azure|arr|appengine|cloud|varnish|haproxy|nginx|traefik|accel|vercel|ssl|sucuri"
+    r"|bluecoat)-?.*"
     r"|(?:ngrok|fly|fastly|akamai|tailscale)-.*|x-request-start"
 )
 _OWN_PAGE = ("same-origin", "none")
@@ -118,7 +121,7 @@ def is_local(request: Request) -> bool:
     running: Running = request.app.state.running
     if request.client is None or not trusts_loopback(running.settings) or _is_forwarded(request):
         return False
-    if not is_loopback(request.client.host) or request.url.hostname not in LOCAL_NAMES:
+    if not is_loopback(request.client.host) or not _LOCAL_HOST.fullmatch(request.headers.get("host", "")):
         return False
     origin = request.headers.get("origin")
     if origin is not None:
@@ -128,7 +131,11 @@ def is_local(request: Request) -> bool:
 
 def trusts_loopback(settings: Settings) -> bool:
     """A server with a public address stands behind a proxy, and one that leaves no sign would pass for the owner."""
-    return settings.askbook_public_url is None if settings.askbook_local_owner is None else settings.askbook_local_owner
+    if settings.askbook_local_owner is not None:
+        return settings.askbook_local_owner
+    return settings.askbook_public_url is None or bool(
+        _LOCAL_HOST.fullmatch(urlsplit(settings.askbook_public_url).netloc)
+    )
 
 
 def _is_forwarded(request: Request) -> bool:

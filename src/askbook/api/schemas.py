@@ -154,7 +154,9 @@ class ConfidenceMetrics(BaseModel):
     average_similarity: float = Field(ge=0, le=1)
     min_similarity: float = Field(ge=0, le=1)
     max_similarity: float = Field(ge=0, le=1)
-    num_chunks: int = Field(ge=0)
+    num_chunks: int = Field(
+        ge=0, description="The best passages that were found, five at most, whatever `top_k` leaves of them."
+    )
     chunk_diversity: float = Field(ge=0, le=1)
     confidence_level: ConfidenceLevel
     should_answer: bool

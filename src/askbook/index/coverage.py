@@ -57,10 +57,10 @@ def cover(chunk: Chunk, rarities: Rarities) -> Coverage:
 
 
 @lru_cache(maxsize=LOCATED)
-def _locate_terms(text: str) -> dict[int, tuple[int, ...]]:
+def _locate_terms(text: str) -> dict[int, list[int]]:
     """Each term with the numbers of the sentences that it stands in."""
-    places: dict[int, tuple[int, ...]] = {}
+    places: dict[int, list[int]] = {}
     for number, sentence in enumerate(split_sentences(text)):
         for term in term_ids(sentence):
-            places[term] = (*places.get(term, ()), number)
+            places.setdefault(term, []).append(number)
     return places

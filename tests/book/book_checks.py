@@ -21,13 +21,13 @@ SYNTAX = re.compile(
     r"|:{3,}[ \t]*[\w-]*(?:\[|\{[\w:.-]+\}(?: \S+\.png)?|\{[.#][^{}]*=[\"']|\{[^{}]*\})?|[\"']?\}|\{open\}|:(?:begin|end)_tab:`?|`"
     # directives and their options, roles and their targets, labels
     r"|```mdx-code-block|(?:`{3,}|~{3,})(?:\{[\w:.+-]+\}(?: \S+\.(?:png|jpg|svg))?)?|`{3,}\{(?:toctree|raw|index|bibliography|literalinclude)\}.*?`{3,}"
-    r"|\{[\w:.+-]+\}|(?m:^):[\w-]+:[^\n]*|:[\w-]+:|---\n.*?---|<[^<>]*>`|\([\w:./-]+\)=?|(?m:^)%[^\n]*|\+\+\+[^\n]*"
+    r"|:{3,}\{only\} latex.*?:{3,}|\{(?:raw|only)\} html\b|\{[\w:.+-]+\}|(?m:^):[\w-]+:[^\n]*|:[\w-]+:|---\n.*?---|<[^<>]*>`|\([\w:./-]+\)=?|(?m:^)%[^\n]*|\+\+\+[^\n]*"
     r"|(?m:^)[ \t]*options:\n(?:[ \t]+[^\n]*\n?)+"
     # shortcodes before and behind the words shown, and those that are only shown
-    r"|\{\{[<%#].*?[>%]?\}\}|\{%.*?%\}|\{\{[<%].*?=[\"']|[\"'][^{}]*[>%]\}\}|\{%.*?=[\"']|[\"'][^\"'{}]*%\}|/\*|\*/"
+    r"|\{\{[<%][^{}=]*?[\"']|\{\{[<%#].*?[>%]?\}\}|\{%.*?%\}|\{\{[<%].*?=[\"']|[\"'][^{}]*[>%]\}\}|\{%.*?=[\"']|[\"'][^\"'{}]*%\}|/\*|\*/"
     # attributes, footnotes, abbreviations, wiki links, keys and marks
     r"|\{[ \t]*[:.#/][^{}]*\}|\{[\d,\s-]+\}|\[\^[^\]]+\]:?|\*\[|\]|\[\[[^\[\]|]*\|?|\]\]|\[TOC\]|\[(?://|comment)\]:[^\n]*"
-    r"|\+\+|==|\\(?=\{)|\[\]\([^()]*\)|(?m:^)--8<--[^\n]*"
+    r"|\{(?:\+\+|==|--|~~|>>)|(?:\+\+|==|--|~~|<<)\}|\+\+|==|~>|\\(?=\{)|\[\]\([^()]*\)|(?m:^)--8<--[^\n]*"
     # what a listing's first line says beyond its language
     r"|(?:title|filename|caption|label|hl_lines|linenums)=(?:\"[^\"]*\"|\S+)|\[[^\[\]\n]*\](?=\s|$)|showLineNumbers"
     r"|(?://|#|<!--)[ \t]*highlight-[\w-]+[^\n]*"

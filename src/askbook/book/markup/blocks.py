@@ -25,7 +25,8 @@ _LINE = re.compile(
     r"|(?P<d2l>:(?:begin_tab:|end_tab:))"
     r"|(?P<label>\([\w:./-]+\)=[ \t]*$|:label:`[^`\n]*`[ \t]*$)"
     r"|(?P<contents>(?:\[TOC\]|\[\[_?toc_?\]\]|\[(?://|comment)\]:[ \t]*(?:#|<>)[^\n]*)[ \t]*$)"
-    r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$)"
+    r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$|\{!>?[ \t]*[^\s!{}]+[ \t]*!\}[ \t]*$)"
+    r"|(?P<changed>\{(?:\+\+|--|==|~~|>>)[ \t]*$|(?:\+\+|--|==|~~|<<)\}[ \t]*$)"
     r"|(?P<shortcode>\{\{<[ \t]*(?P<code>tabpane|tab|highlight)\b(?P<told>[^{}\n]*)>\}\}[ \t]*$)"
     r"|(?P<comment><!--|\{/\*|<(?P<unseen>script|style)\b)"
     r"|(?P<alert>>[ \t]?\[!(?P<kind>\w+)\][+-]?)"
@@ -102,6 +103,10 @@ class Blocks:
     math: list[Span] = field(default_factory=list)
 
 
+def _width(prefix: str) -> int:
+    return len(prefix.expandtabs(4))
+
+
 def read_blocks(text: str, start: int, mdx: bool) -> Blocks:
     scan = _Scan(text, mdx)
     at = start
@@ -129,6 +134,7 @@ class _Scan:
         """The places in `_bodies` of those that are indented."""
         self._fence: tuple[str, int, int, str] | None = None
         """The marks of the open listing, where it began, how many bodies hold it, and its language."""
+        self._fence_indent = 0
         self._after_blank = True
         self._in_list = False
         self._in_code = False
@@ -148,7 +154,7 @@ class _Scan:
             return
         self._line_is_hidden = False
         lead = len(line) - len(bare)
-        indent = len(line[:lead].expandtabs(4)) if lead else 0
+        indent = _width(line[:lead]) if lead else 0
         self._leave_bodies(indent, begin)
         column = 0
         if self._indents:
@@ -304,6 +310,9 @@ class _Scan:
         options = _OPTIONS.match(self._text, end + 1) if end < len(self._text) else None
         body = _Body(mark=mark)
         self._bodies.append(body)
+        if name in ("only", "raw") and "html" in found["argument"]:
+            self._hide_line(begin, end)
+            return
         if name in _UNSEEN or name.startswith("auto"):
             body.unseen_from = self._text.rfind("\n", 0, begin) + 1
             return
@@ -338,6 +347,7 @@ class _Scan:
         info = fence["info"].strip()
         if not info and self._close_with(mark, begin, end):
             return
+        self._fence_indent = _width(fence["prefix"])
         if info == "mdx-code-block":
             self._bodies.append(_Body(mark=mark))
             self._hide_line(begin, end)
@@ -390,7 +400,9 @@ class _Scan:
         assert self._fence is not None
         mark, language = self._fence[0], self._fence[3]
         closing = _FENCE.match(self._text, begin, end)
-        if closing and closing["mark"].startswith(mark) and not closing["info"].strip():
+        # One that stands four columns further in belongs to a listing that is shown in this one.
+        is_own = closing and closing["mark"].startswith(mark) and _width(closing["prefix"]) < self._fence_indent + 4
+        if closing and is_own and not closing["info"].strip():
             self._end_fence(end)
         elif _UNSEEN_CODE.match(self._text, begin, end) or (
             language.startswith("rust") and _RUST_HIDDEN.match(self._text, begin, end)
@@ -438,7 +450,7 @@ class _Scan:
             case "d2l":
                 name = re.compile(r":begin_tab:`([^`\n]*)`").match(self._text, at, end)
                 self._label(at, end, name.span(1) if name else None, "")
-            case "label" | "contents" | "unresolved":
+            case "label" | "contents" | "unresolved" | "changed":
                 self._hide_line(begin, end)
             case "shortcode" | "code" | "told":
                 self._read_shortcode(found, at, end)
@@ -448,7 +460,7 @@ class _Scan:
                 self._read_alert(found, end)
             case "math" | "env":
                 self._read_formula(found, at)
-            case "definition" if self._after_text:
+            case "definition":
                 self._indent_body(indent)
             case "myst" if self._is_myst:
                 self._hide_line(begin, end)

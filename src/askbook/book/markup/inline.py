@@ -32,6 +32,9 @@ _SEEN = re.compile(
     r"\b(?P<name>title|label|header|heading|summary|caption|text|alt)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)"
 )
 _STYLE = re.compile(r"\b(?:style|type|color|kind)\s*=\s*[\"'](\w+)[\"']")
+# The words of `{{< tab "macOS" >}}`; in `{{< tabs "id" >}}` they are for the generator.
+_TITLED = frozenset(("tab", "notice", "expand", "details", "collapse", "accordion"))
+_OWN_TITLE = re.compile(r"(?<=\s)(?:name=)?(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
 _MDBOOK = re.compile(r"\{\{#(?:include|rustdoc_include|playground|playpen|title|quiz)\b[^{}\n]*\}\}")
 _BRANCH = re.compile(r"\{[#:/](?:if|else|each|await|then|key)\b[^{}\n]*\}")
@@ -45,7 +48,10 @@ _WIKI = re.compile(r"\[\[(?![\s_])(?P<page>[^\[\]|\n]{1,200}?)(?:\|(?P<words>[^\
 _EMPTY_LINK = re.compile(r"\[\]\((?P<target>[^()\s]{1,300})\)")
 _KEYS = re.compile(r"\+\+(?=[a-z\"])(?P<keys>[\w\"-]+(?:\+[\w\"-]+){0,5})\+\+")
 _MARKED = re.compile(r"(?<!\w)==(?=[^\s=])(?P<words>[^=\n]{1,200}?)(?<=[^\s=])==(?![=\w])")
-_CRITIC = re.compile(r"\{(?P<sign>\+\+|--|==|~~|>>)(?P<words>[^{}\n]{1,300}?)(?P<end>\+\+|--|==|~~|<<)\}")
+_CRITIC = re.compile(
+    r"\{(?:(?P<sign>\+\+|--|==|>>)(?P<words>[^{}\n]{1,300}?)(?:\+\+|--|==|<<)|~~(?P<old>[^{}\n]{1,300}?)~>(?P<new>[^{}\n]{1,300}?)~~)\}"
+)
+_CRITIC_SHOWN = {"--": ("~~", "~~"), ">>": (" (", ")")}
 _FORMULA = re.compile(
     r"\$\$(?=[^$])[^$]{1,5000}?\$\$|\$(?=[^\s$])(?:\\.|[^$\\\n]|\n(?!\s*\n)){0,1000}?(?<=[^\s\\])\$(?!\d)|\$(?=[^\s$])[^\s$]\$(?!\d)"
 )
@@ -193,7 +199,19 @@ class _Scan:
             return self._read_attributes(attributes)
         if self._mdx:
             return None
-        return self._unwrap(_CRITIC.match(text, at), "words")
+        return self._read_change(_CRITIC.match(text, at))
+
+    def _read_change(self, found: re.Match[str] | None) -> int | None:
+        """{++What was added++}, {--struck out--}, {~~replaced~>by this~~}, and {>>a remark on it<<}."""
+        if found is None:
+            return None
+        if found["old"]:
+            self._hide_to(found.start(), found.start("old"), "~~")
+            self._hide_to(found.end("old"), found.start("new"), "~~ ")
+            return self._hide_to(found.end("new"), found.end())
+        opening, closing = _CRITIC_SHOWN.get(found["sign"], ("", ""))
+        self._hide_to(found.start(), found.start("words"), opening)
+        return self._hide_to(found.end("words"), found.end(), closing)
 
     def _read_attributes(self, found: re.Match[str]) -> int | None:
         """Behind what they are for, or alone on a line. A heading's own id is still the parser's to see."""
@@ -259,20 +277,20 @@ class _Scan:
         if named is None or named["closing"] or name.startswith("end"):
             return self._hide_to(start, end)
         opens = not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t>")
-        if seen := _SEEN.search(text, found.start("inside"), found.end("inside")):
-            bold = "**" if opens and seen["name"] != "text" else ""
+        gap = "\n" if text[end : end + 1] in ("\n", "") else "\n\n"
+        told = found.start("inside") + named.end(), found.end("inside")
+        if seen := _SEEN.search(text, *told) or (_OWN_TITLE.search(text, *told) if name in _TITLED else None):
+            bold = "**" if opens and not seen[0].startswith("text") else ""
             self._hide_to(start, seen.start("value"), bold)
-            return self._hide_to(seen.end("value"), end, f"{bold}\n" if bold else "")
+            self._found.append(Hidden(seen.end("value"), end, bold and bold + gap, bold))
+            return end
         if name in ("ref", "relref", "link") and (target := _QUOTED.search(inside)):
             if text[start - 1 : start] != "(":
                 return self._hide_to(start, end, self._titles.get(target[1], ""))
             self._hide_to(start, found.start("inside") + target.start(1))
             return self._hide_to(found.start("inside") + target.end(1), end)
-        style = _STYLE.search(inside)
-        kind = style[1].lower() if style and name in ("alert", "hint", "callout", "admonition") else name
-        kind = {"primary": "note"}.get(kind, kind)
+        kind = _find_kind(name, text[slice(*told)])
         if opens and kind in LABELS:
-            gap = "\n" if text[end : end + 1] in ("\n", "") else "\n\n"
             self._found.append(Hidden(start, end, f"**{kind.capitalize()}**{gap}", f"**{kind.capitalize()}**"))
             return end
         return self._hide_to(start, end)
@@ -300,3 +318,12 @@ class _Scan:
                 return self._hide_to(at, link.end())
             return link.end()
         return None
+
+
+def _find_kind(name: str, told: str) -> str:
+    """What a shortcode is for: `{{< alert color="warning" >}}`, `{{% notice tip %}}`, or its own name."""
+    if name not in ("alert", "hint", "callout", "admonition", "notice"):
+        return name
+    style, first = _STYLE.search(told), told.split()[:1]
+    kind = style[1].lower() if style else first[0] if first and first[0] in LABELS else name
+    return "note" if kind == "primary" else kind

@@ -122,6 +122,8 @@ def read_settings(raw: str) -> tuple[dict[str, Any], str | None]:
         values, complaint = _build_settings(yaml.parse(raw, Loader=_Loader))
     except (yaml.YAMLError, ValueError) as error:
         return _salvage(raw), f"is read in part: {getattr(error, 'problem', None) or error}"
+    if values and not isinstance(values, dict):
+        complaint = "is no list of `key: value` lines"
     known = _storable(values) if isinstance(values, dict) else {}
     return {str(key): value for key, value in known.items()}, complaint
 

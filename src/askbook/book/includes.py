@@ -200,7 +200,7 @@ class _Expansion:
 
 def _candidates(path: str, wanted: str) -> Iterator[str]:
     """Beside the page, then from each folder above it, as generators count from their own roots."""
-    wanted = re.sub(r"^@(?:site)?/", "", wanted)
+    wanted = re.sub(r"^@(?:site/|/)?", "", wanted)
     folder = posixpath.dirname(path)
     while True:
         there = posixpath.normpath(posixpath.join(folder, wanted.lstrip("/")))

@@ -61,6 +61,7 @@ SHOWN = {
     "lines to highlight": ("```js{1,3}\n// highlight-next-line\nx\n```", "```js\nx\n```"),
     "words of a listing's own": ("```js live-sample\nx\n```", "```js live-sample\nx\n```"),
     "heading id": ("## Set up {#own}\n\nText.", "## Set up\n\nText."),
+    "heading id as an attribute": ('## 9.1 {id="9.1"}\n\nText.', "## 9.1\n\nText."),
     "badge": ('### Mode <Badge type="info" text="beta" />\n\nText.', "### Mode (beta)\n\nText."),
     "a component around words": (
         "## Mode <Version>4.1.0</Version>\n\nText since <Version>4</Version> and Vec<T>.",
@@ -79,6 +80,7 @@ SHOWN = {
     "image": ("```{image} a.png\n:class: x\n:alt: A fish\n:width: 2\n```", "**A fish**"),
     "formula with a label": ("$$\na\n$$ (eq:x)\n\nSee {eq}`x`.", "$$\na\n$$\n\nSee x."),
     "tab-set": ("::::{tab-set}\n:::{tab-item} One\n1\n:::\n::::", "**One**\n\n1"),
+    "classes": ("::::{grid} 1 1 2 2\n:::{div} wide\nText.\n:::\n::::", "Text."),
     "toctree": ("Before.\n\n```{toctree}\n:maxdepth: 2\na\nb\n```\n\nAfter.", "Before.\n\nAfter."),
     "for the web only": ("```{only} html\nSeen.\n```\n\n:::{only} latex\nUnseen.\n:::", "Seen."),
     "raw HTML": (":::{raw} html\n<div>Words <b>x</b></div>\n:::", "Words x"),
@@ -150,6 +152,11 @@ IN_MDX = {
         "**npm**\n\na\n\n**yarn**\n\nb",
     ),
     "card": ('<Card title="Fast" icon="x">\n  It is.\n</Card>', "**Fast**\n\n  It is."),
+    "cards of many lines": (
+        '<CardGrid>\n\t<LinkCard\n\t\thref="https://x.org"\n\t\ttitle="One"\n\t\tdescription="It is."\n\t/>\n</CardGrid>',
+        "**One** It is.",
+    ),
+    "expressions": ("A {value} and {'<'}this{' '}one.\n\n{toc}\n\nText.", "A {value} and <this one.\n\nText."),
     "callout": ('<Callout type="info">Text.</Callout>', "**Info**\n\nText."),
     "named by itself": ("<Tip>\nText.\n</Tip>", "**Tip**\n\nText."),
     "branches": ("{#if fw === 'pt'}\nOne.\n{:else}\nTwo.\n{/if}", "One.\n\nTwo."),
@@ -183,9 +190,12 @@ def test_a_listing_too_large_in_a_tab_is_opened_again_without_its_indent(tmp_pat
 
 
 def test_an_anchor_of_the_authors_own_is_kept_though_it_is_not_shown(tmp_path: Path) -> None:
-    _, chunks = split(tmp_path, f"## One {{#first .big}}\n\n{words(120)}\n\n## Two {{: #second }}\n\n{words(120)}")
-    assert [chunk.url.partition("#")[2] for chunk in chunks] == ["first", "second"]
-    assert [chunk.section_title for chunk in chunks] == ["One", "Two"]
+    _, chunks = split(
+        tmp_path,
+        f'## One {{#first .big}}\n\n{words(120)}\n\n## Two {{: #second }}\n\n{words(120)}\n\n## Three {{ id="third" }}\n\n{words(120)}',
+    )
+    assert [chunk.url.partition("#")[2] for chunk in chunks] == ["first", "second", "third"]
+    assert [chunk.section_title for chunk in chunks] == ["One", "Two", "Three"]
 
 
 def test_references_without_words_read_as_titles(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ _PREFIXES = {
 }
 _BLOCKS = LABELS | {"admonition", "caption", "define", "details", "figure-caption", "html", "table-caption", "tab"}
 """What Material's `/// name | Title` may be; anything else behind three slashes is text."""
+_CLASSED = frozenset(("div", "container", "class", "rst-class", "grid", "grid-item"))
 _PICTURES = frozenset(("figure", "image", "figure-md", "subfigure"))
 _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
 
@@ -317,8 +318,8 @@ class _Scan:
             body.unseen_from = self._text.rfind("\n", 0, begin) + 1
             return
         argument = found.span("argument") if found["argument"].strip() else None
-        if name in _PICTURES or name.startswith("solution") or name.endswith(("-start", "-end")):
-            # A path or a label, which no reader sees.
+        if name in _PICTURES or name in _CLASSED or name.startswith("solution") or name.endswith(("-start", "-end")):
+            # A path, a label or a class, which no reader sees.
             argument, name = None, name.removesuffix("-start")
         caption = _ALT if name == "image" else _CAPTION
         seen = caption.search(self._text, *options.span()) if options and argument is None else None

@@ -41,7 +41,10 @@ _BRANCH = re.compile(r"\{[#:/](?:if|else|each|await|then|key)\b[^{}\n]*\}")
 _ATTRIBUTES = re.compile(
     r"\{:[^{}\n]*\}|\{[ \t]*(?:[.#][\w:-]+|[\w-]+=(?:\"[^\"\n]*\"|[\w%.-]+))(?:[ \t]+(?:[.#][\w:-]+|[\w:-]+=(?:\"[^\"\n]*\"|[\w%./-]+)))*[ \t]*\}"
 )
-_ID = re.compile(r"#([^\s{}]+)")
+_ID = re.compile(r"(?:#|\bid=\"?)([^\s{}\"]+)")
+_EXPRESSION = re.compile(
+    r"\{\s*+(?:(?P<quote>[\"'`])(?P<words>[^\"'`{}\n]{0,300})(?P=quote)|[A-Za-z_$][\w$.]*+(?:\(\))?)\s*+\}"
+)
 _FOOTNOTE = re.compile(r"\[\^[^\]\s\[]{1,100}\]")
 _FOOTNOTE_TEXT = re.compile(r"^[ \t>]*+(\[\^[^\]\s\[]{1,100}\]):", re.MULTILINE)
 _WIKI = re.compile(r"\[\[(?![\s_])(?P<page>[^\[\]|\n]{1,200}?)(?:\|(?P<words>[^\[\]\n]{1,200}))?\]\](?!\()")
@@ -198,8 +201,18 @@ class _Scan:
         if attributes := _ATTRIBUTES.match(text, at):
             return self._read_attributes(attributes)
         if self._mdx:
-            return None
+            return self._read_expression(_EXPRESSION.match(text, at))
         return self._read_change(_CRITIC.match(text, at))
+
+    def _read_expression(self, found: re.Match[str] | None) -> int | None:
+        """A text in braces is itself; what a name alone on its line stands for is the program's to say."""
+        if found is None:
+            return None
+        if found["quote"]:
+            return self._unwrap(found, "words")
+        before = self._text[max(0, found.start() - 100) : found.start()].rpartition("\n")[2]
+        after = self._text[found.end() : found.end() + 100].partition("\n")[0]
+        return None if before.strip() or after.strip() else self._hide_to(*found.span())
 
     def _read_change(self, found: re.Match[str] | None) -> int | None:
         """{++What was added++}, {--struck out--}, {~~replaced~>by this~~}, and {>>a remark on it<<}."""
@@ -219,11 +232,12 @@ class _Scan:
         line_start, line_end = text.rfind("\n", 0, at) + 1, text.find("\n", found.end())
         before = text[line_start:at]
         closes = not text[found.end() : len(text) if line_end < 0 else line_end].strip()
-        if not (before[-1:] in tuple(")]*_`:\"'>$") or (closes and text[at + 1 :].lstrip()[0] in ":#.")):
+        heads = before.lstrip().startswith("#") or text.startswith(("\n---", "\n==="), found.end())
+        is_known = text[at + 1 : at + 100].lstrip()[:1] in (":", "#", ".") or heads
+        if not (before[-1:] in tuple(")]*_`:\"'>$") or (closes and is_known)):
             return None
         start = line_start + len(before.rstrip()) if closes and before.strip() else at
         own = _ID.search(found[0])
-        heads = before.lstrip().startswith("#") or text.startswith(("\n---", "\n==="), found.end())
         self._found.append(Hidden(start, found.end(), "", f" {{#{own[1]}}}" if own and heads else None))
         return found.end()
 

@@ -186,7 +186,10 @@ class Tags:
 
     def _between(self, begin: int, end: int, shown: list[Span], bold: str, above: str = "") -> Iterator[Hidden]:
         """The first of the words is the title, in bold where the tag opens its line."""
-        at, filler = begin, above + bold
+        at, filler = self._text.rfind("\n", begin, shown[0][0]) + 1 or begin, above + bold
+        if at > begin:
+            # Words and their label stand on one line.
+            yield Hidden(begin, at)
         for number, (start, stop) in enumerate(shown):
             yield Hidden(at, start, filler if number == 0 else f"{bold if number == 1 else ''} ")
             at = stop

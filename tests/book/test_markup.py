@@ -123,6 +123,7 @@ SHOWN = {
     "struck out": ("Never <del>do</del> this.", "Never ~~do~~ this."),
     "no footnote": ("The class [^abc] and a[^b]c.", "The class [^abc] and a[^b]c."),
     "no marks": ("a==b==c, x[[0]] and f([[5]])", "a==b==c, x[[0]] and f([[5]])"),
+    "a tag of two lines": ('Say <code\nclass="x"># T</code> now.', "Say `# T` now."),
     "HTML code": ("Type <code>a_b</code> now.", "Type `a_b` now."),
     "no tags": ("`Vec<T>` is Vec<T>, <path> is a path.", "`Vec<T>` is Vec<T>, <path> is a path."),
     "a script of one tag": ("<script\n  src='x.js'\n  label='Say'\n/>\n\nText.", "Text."),

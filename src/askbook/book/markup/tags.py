@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from askbook.book.markup.spans import LABELS, Hidden, Span
 
@@ -108,6 +109,15 @@ class Tags:
         return self._closed[name]
 
     def show(self, begin: int, end: int, name: str) -> Iterator[Hidden]:
+        for hidden in self._show(begin, end, name):
+            # Of a tag of many lines, what stands for it is on the line of the words that it opens.
+            line = self._text.rfind("\n", begin, hidden.end) + 1
+            if hidden.filler and hidden.start == begin < line:
+                yield Hidden(begin, line)
+                hidden = replace(hidden, start=line)
+            yield hidden
+
+    def _show(self, begin: int, end: int, name: str) -> Iterator[Hidden]:
         low, closing = name.lower(), self._text[begin + 1] == "/"
         if low in _HTML and not name[0].isupper():
             yield from self._show_html(begin, end, low, closing)
@@ -186,10 +196,7 @@ class Tags:
 
     def _between(self, begin: int, end: int, shown: list[Span], bold: str, above: str = "") -> Iterator[Hidden]:
         """The first of the words is the title, in bold where the tag opens its line."""
-        at, filler = self._text.rfind("\n", begin, shown[0][0]) + 1 or begin, above + bold
-        if at > begin:
-            # Words and their label stand on one line.
-            yield Hidden(begin, at)
+        at, filler = begin, above + bold
         for number, (start, stop) in enumerate(shown):
             yield Hidden(at, start, filler if number == 0 else f"{bold if number == 1 else ''} ")
             at = stop

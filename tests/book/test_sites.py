@@ -435,6 +435,15 @@ def test_a_site_beside_numbered_modules_is_not_the_book(tmp_path: Path) -> None:
     }
 
 
+def test_a_section_on_themes_is_a_lesson(tmp_path: Path) -> None:
+    files = {
+        "docs/.vuepress/config.js": "module.exports = {title: 'T'}",
+        "docs/a.md": PAGE,
+        "docs/theme/README.md": PAGE,
+    }
+    assert set(read_all(write_book(tmp_path, files))[0]) == {"docs/a.md", "docs/theme/README.md"}
+
+
 def test_two_letters_are_not_always_a_language(tmp_path: Path) -> None:
     files = (
         "index.md",

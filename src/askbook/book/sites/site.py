@@ -130,9 +130,7 @@ class Site:
 
 
 # What is beside the lessons of most sites; a navigation that names such a page makes it a lesson all the same.
-_ASIDE = re.compile(
-    r"(?:blog|posts?|news|tests?|__tests__|e2e|fixtures|theme|overrides|partials|snippets)/|blog\.mdx?$"
-)
+_ASIDE = re.compile(r"(?:blog|posts?|news|tests?|__tests__|e2e|fixtures|partials|snippets)/|blog\.mdx?$")
 _REPOSITORY = re.compile(
     r"(?:readme|contributing|changelog|changes|history|code[-_]of[-_]conduct|security|license|governance|maintainers"
     r"|agents|claude|pull_request_template)[^/]*$",

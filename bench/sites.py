@@ -2,8 +2,9 @@
 
 One line a site: the generator found; of the pages that its own navigation names, those that are lessons, and whether they
 come in its order; titles and addresses on 20 pages spread over the book; links of the site to its own headings that our
-anchors meet. What is expected is taken from the files as text, by rules of this script, not by the readers that are
-measured. What is left of the generator's markup, and what is lost, is for bench/markup.py.
+anchors meet; what is left in its chunks of the markup in its files, by kind; how many letters of its prose are in no chunk
+(bench/markup.py). What is expected is taken from the files as text, by rules of these scripts, not by the readers that are
+measured.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,7 +20,9 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import yaml
+from markup import find_lost, find_raw
 
+from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
 from askbook.book.sections import Anchors, parse_blocks
 from askbook.book.sites import find_site
@@ -42,6 +46,10 @@ class Row:
     titles: tuple[int, int]
     addresses: tuple[int, int]
     links: tuple[int, int]
+    chunks: int
+    raw: Counter[str]
+    written: int
+    lost: int
     misses: tuple[str, ...]
 
 
@@ -238,7 +246,10 @@ def measure(folder: Path) -> Row:
     book = replace(book, base_url=book.base_url or "https://example.org")
     lessons, _ = read_lessons(folder, book)
     if site is None:
-        return Row(folder.name, "none", 0, 0, True, (0, 0), (0, 0), (0, 0), ("no site was found",))
+        nothing = (0, 0)
+        return Row(
+            folder.name, "none", 0, 0, True, nothing, nothing, nothing, 0, Counter(), 0, 0, ("no site was found",)
+        )
     expected = [path.relative_to(home).as_posix() for path in EXPECT[site.generator](home, site) if path]
     expected = list(dict.fromkeys(expected))
     by_file = {lesson.source_file: number for number, lesson in enumerate(lessons)}
@@ -248,10 +259,15 @@ def measure(folder: Path) -> Row:
     titles = [lesson for lesson in sample if is_title(home, site, lesson)]
     addresses = [lesson for lesson in sample if is_address(str(book.base_url), site, lesson)]
     links = list(check_links(lessons)) if site.anchors != "docutils" else []
+    chunks = {lesson.source_file: split_lesson(lesson) for lesson in lessons}
+    raw = [(file, *one) for file, its in chunks.items() for chunk in its for one in find_raw(chunk.text)]
+    lost = [(lesson.source_file, word) for lesson in lessons for word in find_lost(lesson, chunks[lesson.source_file])]
     misses = [f"not a lesson: {path}" for path in expected if path not in by_file]
     misses += [f"title: {lesson.source_file}: {lesson.title!r}" for lesson in sample if lesson not in titles]
     misses += [f"address: {lesson.source_file}: {lesson.url}" for lesson in sample if lesson not in addresses]
     misses += [f"link: {text}" for text, is_met in links if not is_met]
+    misses += [f"{kind}: {file}: {around!r}" for file, kind, around in raw]
+    misses += [f"lost: {file}: {word}" for file, word in lost]
     return Row(
         folder.name,
         site.generator,
@@ -261,6 +277,10 @@ def measure(folder: Path) -> Row:
         (len(titles), len(sample)),
         (len(addresses), len(sample)),
         (sum(is_met for _, is_met in links), len(links)),
+        sum(map(len, chunks.values())),
+        Counter(kind for _, kind, _ in raw),
+        sum(len(find_raw(lesson.text[lesson.body_start :])) for lesson in lessons),
+        sum(len(word) for _, word in lost),
         tuple(misses),
     )
 
@@ -302,9 +322,11 @@ def find_anchors(lesson: Lesson) -> set[str]:
 def to_line(row: Row) -> str:
     order = "" if row.in_order else " (order differs)"
     links = f"{row.links[0]} / {row.links[1]}" if row.links[1] else "–"
+    raw = ", ".join(f"{kind} {count}" for kind, count in row.raw.most_common()) or "0"
     return (
         f"| {row.name} | {row.generator} | {row.found} / {row.expected}{order} | {row.titles[0]} / {row.titles[1]} "
-        f"| {row.addresses[0]} / {row.addresses[1]} | {links} |"
+        f"| {row.addresses[0]} / {row.addresses[1]} | {links} | {row.chunks} | {raw} of {row.written} "
+        f"| {row.lost} |"
     )
 
 
@@ -313,8 +335,10 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--misses", action="store_true", help="name what was not found or differs")
     options = parser.parse_args()
-    print("| site | generator | pages of its navigation | titles | addresses | links to headings |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| site | generator | pages of its navigation | titles | addresses | links to headings | chunks | markup left | letters lost |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for folder in options.folders:
         row = measure(folder)
         print(to_line(row), flush=True)

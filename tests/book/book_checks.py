@@ -13,7 +13,7 @@ MARKDOWN = MarkdownIt("commonmark").enable("table").disable("inline")
 SYNTAX = re.compile(
     r"(?:\s*(?:"
     # tags, their attributes before and behind the words shown, comments, imports and exports
-    r"<!--.*?-->|\{\s*/\*.*?\*/\s*\}|</?[A-Za-z][^<]*?>|</?>|</?[A-Za-z][^<>]*=\{?[\"'`]|[\"'`]\}?[^<>\n]*>"
+    r"<!--.*?-->|\{\s*/\*.*?\*/\s*\}|</?[A-Za-z][^<]*?>|</?>|</?[A-Za-z][^<>]*=\{?[\"'`]|[\"'`]\}?[^<>\n]*>|\"\s*/>"
     r"|[\"'`]\}?\s[^<>\n]*=\{?[\"'`]|<[A-Z]\w*\b.*?/?>|(?:import|export)\b.*?(?=\n|$)|<(script|style)\b.*?</\1>"
     # admonitions and tabs, with or without the quotes around their titles
     r"|(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?: inline| end)*(?: \")?|===[!+]?[ \t]+[\"']|[\"']|\[![\w-]+\][+-]?"
@@ -21,13 +21,13 @@ SYNTAX = re.compile(
     r"|:{3,}[ \t]*[\w-]*(?:\[|\{[\w:.-]+\}(?: \S+\.png)?|\{[.#][^{}]*=[\"']|\{[^{}]*\})?|[\"']?\}|\{open\}|:(?:begin|end)_tab:`?|`"
     # directives and their options, roles and their targets, labels
     r"|```mdx-code-block|(?:`{3,}|~{3,})(?:\{[\w:.+-]+\}(?: \S+\.(?:png|jpg|svg))?)?|`{3,}\{(?:toctree|raw|index|bibliography|literalinclude)\}.*?`{3,}"
-    r"|\{[\w:.+-]+\}|(?m:^):[\w-]+:[^\n]*|:[\w-]+:|---\n.*?---|<[^<>]*>`|\([\w:./-]+\)=?|(?m:^)%[^\n]*|\+\+\+[^\n]*"
+    r"|:{3,}\{only\} latex.*?:{3,}|\{(?:raw|only)\} html\b|\{(?:div|grid)\} [\w ]+|\{[\w:.+-]+\}|(?m:^):[\w-]+:[^\n]*|:[\w-]+:|---\n.*?---|<[^<>]*>`|\([\w:./-]+\)=?|(?m:^)%[^\n]*|\+\+\+[^\n]*"
     r"|(?m:^)[ \t]*options:\n(?:[ \t]+[^\n]*\n?)+"
     # shortcodes before and behind the words shown, and those that are only shown
-    r"|\{\{[<%#].*?[>%]?\}\}|\{%.*?%\}|\{\{[<%].*?=[\"']|[\"'][^{}]*[>%]\}\}|\{%.*?=[\"']|[\"'][^\"'{}]*%\}|/\*|\*/"
+    r"|\{\{[<%][^{}=]*?[\"']|\{\{[<%#].*?[>%]?\}\}|\{%.*?%\}|\{\{[<%].*?=[\"']|[\"'][^{}]*[>%]\}\}|\{%.*?=[\"']|[\"'][^\"'{}]*%\}|/\*|\*/"
     # attributes, footnotes, abbreviations, wiki links, keys and marks
-    r"|\{[ \t]*[:.#/][^{}]*\}|\{[\d,\s-]+\}|\[\^[^\]]+\]:?|\*\[|\]|\[\[[^\[\]|]*\|?|\]\]|\[TOC\]|\[(?://|comment)\]:[^\n]*"
-    r"|\+\+|==|\\(?=\{)|\[\]\([^()]*\)|(?m:^)--8<--[^\n]*"
+    r"|\{[ \t]*[:.#/][^{}]*\}|\{id=[^{}]*\}|\{['\"]|['\"]\}|\{toc\}|\{[\d,\s-]+\}|\[\^[^\]]+\]:?|\*\[|\]|\[\[[^\[\]|]*\|?|\]\]|\[TOC\]|\[(?://|comment)\]:[^\n]*"
+    r"|\{(?:\+\+|==|--|~~|>>)|(?:\+\+|==|--|~~|<<)\}|\+\+|==|~>|\\(?=\{)|\[\]\([^()]*\)|(?m:^)--8<--[^\n]*"
     # what a listing's first line says beyond its language
     r"|(?:title|filename|caption|label|hl_lines|linenums)=(?:\"[^\"]*\"|\S+)|\[[^\[\]\n]*\](?=\s|$)|showLineNumbers"
     r"|(?://|#|<!--)[ \t]*highlight-[\w-]+[^\n]*"

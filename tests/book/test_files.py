@@ -125,6 +125,13 @@ def test_bad_files_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     assert all(problem.skipped for problem in problems)
 
 
+def test_names_with_control_characters_are_read_and_their_addresses_are_plain(tmp_path: Path) -> None:
+    names = ["\x1b[31mred/a.md", "tab\there.md", "line\nbreak.md", "\u202egnp.md"]
+    lessons, problems = read_all(write_book(tmp_path, dict.fromkeys(names, "# A\n\nText.")))
+    assert set(lessons) == set(names) and problems == []
+    assert all(lesson.url.isascii() and lesson.url.isprintable() for lesson in lessons.values())
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_reported(tmp_path: Path) -> None:
     folder = write_book(tmp_path, {"good.md": "# Good", "locked.md": "x"})

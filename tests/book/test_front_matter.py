@@ -91,6 +91,7 @@ def test_module_names_in_the_wild(tmp_path: Path) -> None:
     ("front", "says", "key"),
     [
         ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "anchors or aliases", "a"),
+        ("a: &a " + "x" * 50_000 + "\nb: [" + "*a, " * 2_000 + "]", "anchors or aliases", "b"),
         ("title: x\nlesson: " + "[" * 3000 + "]" * 3000, "nested deeper", "lesson"),
         ("lesson: !!python/object/apply:os.system ['true']", "tags", "lesson"),
         ("- " * 30_000 + "x", "nested deeper", None),
@@ -173,3 +174,8 @@ def test_what_no_database_takes_is_replaced(tmp_path: Path, written: str) -> Non
     lesson, _ = split(tmp_path, f'---\ntitle: "{written}"\n---\nText.\n')
     assert "\0" not in lesson.title
     assert lesson.title.encode()
+
+
+def test_a_text_may_be_named_and_used_again(tmp_path: Path) -> None:
+    lessons, problems = read_all(write_book(tmp_path, {"a.md": "---\ntitle: &t Quick start\nsub: *t\n---\n\nText."}))
+    assert (lessons["a.md"].title, problems) == ("Quick start", [])

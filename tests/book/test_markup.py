@@ -31,6 +31,15 @@ SHOWN = {
     "keys, marks, icons": ("Press ++ctrl+c++, ==now==, :material-check: done.", "Press ctrl+c, now, done."),
     "abbreviation": ("*[HTML]: Hyper Text", "HTML: Hyper Text"),
     "definition": ("Term\n:   First.\n\n    Second.", "Term\n:   First.\n\nSecond."),
+    "definition below a blank line": (
+        '<!-- md:option x -->\n\n:   First.\n\n    === "A"\n\n        Text.',
+        ":   First.\n\n**A**\n\nText.",
+    ),
+    "changes": (
+        "It is {--gone--}, {++new++}, {~~old~>fresh~~}, {==marked==}{>>a remark<<}.",
+        "It is ~~gone~~, new, ~~old~~ fresh, marked (a remark).",
+    ),
+    "changed blocks": ("{==\n\nText.\n\n==}", "Text."),
     "API page": ("::: package.module\n    options:\n      a: 1\n\nText.", "`package.module`\n\nText."),
     # Docusaurus, VitePress, Starlight, Quarto
     "colons": (":::tip[My title]\n\nText.\n\n:::", "**My title**\n\nText."),
@@ -44,11 +53,20 @@ SHOWN = {
     "callout": ('::: {.callout-note title="Said"}\nText.\n:::', "**Said**\n\nText."),
     "code group": ("::: code-group\n\n```sh [npm]\nnpm i\n```\n\n:::", "**npm**\n\n```sh\nnpm i\n```"),
     "title of a listing": ('```js title="a.js" {1,3} showLineNumbers\nx\n```', "**a.js**\n\n```js\nx\n```"),
+    "a listing in a listing": (
+        '```\n=== "A"\n\n    ``` py\n    x\n    ```\n\n<b>y</b>\n```\n\n!!! note\n    Text.',
+        '```\n=== "A"\n\n    ``` py\n    x\n    ```\n\n<b>y</b>\n```\n\n**Note**\n\nText.',
+    ),
     "title without a language": ('``` title="a.txt"\nx\n```', "**a.txt**\n\n```\nx\n```"),
     "lines to highlight": ("```js{1,3}\n// highlight-next-line\nx\n```", "```js\nx\n```"),
     "words of a listing's own": ("```js live-sample\nx\n```", "```js live-sample\nx\n```"),
     "heading id": ("## Set up {#own}\n\nText.", "## Set up\n\nText."),
+    "heading id as an attribute": ('## 9.1 {id="9.1"}\n\nText.', "## 9.1\n\nText."),
     "badge": ('### Mode <Badge type="info" text="beta" />\n\nText.', "### Mode (beta)\n\nText."),
+    "a component around words": (
+        "## Mode <Version>4.1.0</Version>\n\nText since <Version>4</Version> and Vec<T>.",
+        "## Mode 4.1.0\n\nText since 4 and Vec<T>.",
+    ),
     # MyST and Sphinx
     "directive": ("```{note} Title\n:class: x\nText.\n```", "**Title**\n\nText."),
     "directive of colons": (":::{admonition} Own\n:class: tip\nText.\n:::", "**Own**\n\nText."),
@@ -62,7 +80,10 @@ SHOWN = {
     "image": ("```{image} a.png\n:class: x\n:alt: A fish\n:width: 2\n```", "**A fish**"),
     "formula with a label": ("$$\na\n$$ (eq:x)\n\nSee {eq}`x`.", "$$\na\n$$\n\nSee x."),
     "tab-set": ("::::{tab-set}\n:::{tab-item} One\n1\n:::\n::::", "**One**\n\n1"),
+    "classes": ("::::{grid} 1 1 2 2\n:::{div} wide\nText.\n:::\n::::", "Text."),
     "toctree": ("Before.\n\n```{toctree}\n:maxdepth: 2\na\nb\n```\n\nAfter.", "Before.\n\nAfter."),
+    "for the web only": ("```{only} html\nSeen.\n```\n\n:::{only} latex\nUnseen.\n:::", "Seen."),
+    "raw HTML": (":::{raw} html\n<div>Words <b>x</b></div>\n:::", "Words x"),
     "a listing that is not there": ("Source:\n\n```{literalinclude} ../../a.py\n```", "Source:"),
     "roles": (
         "See {ref}`the words <t>`, {math}`x_1`, {py:func}`f`, {kbd}`Esc`.",
@@ -81,6 +102,14 @@ SHOWN = {
         '{{< tabpane >}}\n{{< tab header="File:" disabled=true />}}\n{{< tab header="x.toml" lang="toml" >}}\n[[a]]\n{{< /tab >}}\n{{< /tabpane >}}',
         "**File:**\n\n**x.toml**\n\n```toml\n[[a]]\n```",
     ),
+    "notice": ('{{% notice tip "Take care" %}}\nText.\n{{% /notice %}}', "**Take care**\n\nText."),
+    "notice without a title": ("{{% notice warning %}}\nText.\n{{% /notice %}}", "**Warning**\n\nText."),
+    "hint of hugo-book": ("{{< hint info >}}\nText.\n{{< /hint >}}", "**Info**\n\nText."),
+    "tabs of Hugo": (
+        '{{< tabs "id" >}}\n{{< tab "macOS" >}}\n1\n{{< /tab >}}\n{{< tab name="Linux" >}}\n2\n{{< /tab >}}\n{{< /tabs >}}',
+        "**macOS**\n\n1\n\n**Linux**\n\n2",
+    ),
+    "details of Hugo": ('{{% expand "Read on" %}}Text.{{% /expand %}}', "**Read on**\n\nText."),
     "hint": ('{% hint style="info" %}\nText.\n{% endhint %}', "**Info**\n\nText."),
     "tab of GitBook": ('{% tabs %}\n{% tab title="One" %}\n1\n{% endtab %}\n{% endtabs %}', "**One**\n\n1"),
     "tab of d2l": (":begin_tab:`mxnet`\nText.\n:end_tab:", "**mxnet**\n\nText."),
@@ -94,8 +123,10 @@ SHOWN = {
     "struck out": ("Never <del>do</del> this.", "Never ~~do~~ this."),
     "no footnote": ("The class [^abc] and a[^b]c.", "The class [^abc] and a[^b]c."),
     "no marks": ("a==b==c, x[[0]] and f([[5]])", "a==b==c, x[[0]] and f([[5]])"),
+    "a tag of two lines": ('Say <code\nclass="x"># T</code> now.', "Say `# T` now."),
     "HTML code": ("Type <code>a_b</code> now.", "Type `a_b` now."),
     "no tags": ("`Vec<T>` is Vec<T>, <path> is a path.", "`Vec<T>` is Vec<T>, <path> is a path."),
+    "a script of one tag": ("<script\n  src='x.js'\n  label='Say'\n/>\n\nText.", "Text."),
     "script": ("<script setup>\nlet x = 1\n\n</script>\n\nText.", "Text."),
     # mdBook
     "hidden lines": ("```rust\n# use a;\nfn f() {}\n#[test]\n```", "```rust\nfn f() {}\n#[test]\n```"),
@@ -109,11 +140,24 @@ IN_MDX = {
         '<Tabs>\n<TabItem value="l" label="Linux">\n\nText.\n\n</TabItem>\n</Tabs>',
         "**Linux**\n\nText.",
     ),
+    "tab items on one line": (
+        '<Tabs><TabItem value="l" label="Linux">One.</TabItem><TabItem value="m" label="macOS">Two.</TabItem></Tabs>',
+        "**Linux**\n\nOne.\n\n**macOS**\n\nTwo.",
+    ),
+    "each tab item on its line": (
+        '<Tabs>\n  <TabItem label="Linux">One.</TabItem>\n  <TabItem label="macOS">Two.</TabItem>\n</Tabs>',
+        "**Linux**\n\nOne.\n\n**macOS**\n\nTwo.",
+    ),
     "tabs in a row": (
         "<Tabs items={['npm', 'yarn']}>\n<Tabs.Tab>\na\n</Tabs.Tab>\n<Tabs.Tab>\nb\n</Tabs.Tab>\n</Tabs>",
         "**npm**\n\na\n\n**yarn**\n\nb",
     ),
     "card": ('<Card title="Fast" icon="x">\n  It is.\n</Card>', "**Fast**\n\n  It is."),
+    "cards of many lines": (
+        '<CardGrid>\n\t<LinkCard\n\t\thref="https://x.org"\n\t\ttitle="One"\n\t\tdescription="It is."\n\t/>\n</CardGrid>',
+        "**One** It is.",
+    ),
+    "expressions": ("A {value} and {'<'}this{' '}one.\n\n{toc}\n\nText.", "A {value} and <this one.\n\nText."),
     "callout": ('<Callout type="info">Text.</Callout>', "**Info**\n\nText."),
     "named by itself": ("<Tip>\nText.\n</Tip>", "**Tip**\n\nText."),
     "branches": ("{#if fw === 'pt'}\nOne.\n{:else}\nTwo.\n{/if}", "One.\n\nTwo."),
@@ -147,9 +191,12 @@ def test_a_listing_too_large_in_a_tab_is_opened_again_without_its_indent(tmp_pat
 
 
 def test_an_anchor_of_the_authors_own_is_kept_though_it_is_not_shown(tmp_path: Path) -> None:
-    _, chunks = split(tmp_path, f"## One {{#first .big}}\n\n{words(120)}\n\n## Two {{: #second }}\n\n{words(120)}")
-    assert [chunk.url.partition("#")[2] for chunk in chunks] == ["first", "second"]
-    assert [chunk.section_title for chunk in chunks] == ["One", "Two"]
+    _, chunks = split(
+        tmp_path,
+        f'## One {{#first .big}}\n\n{words(120)}\n\n## Two {{: #second }}\n\n{words(120)}\n\n## Three {{ id="third" }}\n\n{words(120)}',
+    )
+    assert [chunk.url.partition("#")[2] for chunk in chunks] == ["first", "second", "third"]
+    assert [chunk.section_title for chunk in chunks] == ["One", "Two", "Three"]
 
 
 def test_references_without_words_read_as_titles(tmp_path: Path) -> None:

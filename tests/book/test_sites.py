@@ -435,6 +435,15 @@ def test_a_site_beside_numbered_modules_is_not_the_book(tmp_path: Path) -> None:
     }
 
 
+def test_a_section_on_themes_is_a_lesson(tmp_path: Path) -> None:
+    files = {
+        "docs/.vuepress/config.js": "module.exports = {title: 'T'}",
+        "docs/a.md": PAGE,
+        "docs/theme/README.md": PAGE,
+    }
+    assert set(read_all(write_book(tmp_path, files))[0]) == {"docs/a.md", "docs/theme/README.md"}
+
+
 def test_two_letters_are_not_always_a_language(tmp_path: Path) -> None:
     files = (
         "index.md",
@@ -529,6 +538,53 @@ def test_chunks_have_the_sites_anchors(tmp_path: Path) -> None:
     }
 
 
+SIDEBAR = "module.exports = {docs: ['a', 'gone', {type: 'doc', id: 'gone/too'}, {type: 'link', href: 'https://x.org'}]}"
+
+
+@pytest.mark.parametrize(
+    ("files", "file", "named"),
+    [
+        ({"mkdocs.yml": "nav: [a.md, gone.md, {X: [gone/too.md]}, api.html, 'https://x.org']"}, "mkdocs.yml",
+         "2 pages that this book does not have: gone.md, gone/too.md"),
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": SIDEBAR}, "docusaurus.config.js",
+         "2 pages that this book does not have: gone, gone/too"),
+        ({"docs/.vitepress/config.js": "export default {themeConfig: {sidebar: [{text: 'A', items: [{link: '/gone'}, '/a']}]}}"},
+         "docs/.vitepress/config.js", "1 page that this book does not have: gone"),
+        ({"book.toml": "[book]\nsrc = 'docs'", "docs/SUMMARY.md": "- [A](a.md)\n- [B](gone.md)\n- [Draft]()"}, "book.toml",
+         "1 page that this book does not have: gone.md"),
+        ({"docs/_toc.yml": "root: a\nchapters: [{file: gone}, {glob: 'x/*'}]"}, "docs/_toc.yml",
+         "1 page that this book does not have: gone"),
+        ({"docs/conf.py": "project = 'x'\n", "docs/index.md": "```{toctree}\na\ngone\nold\nself\n```\n", "docs/old.rst": "Old"},
+         "docs/conf.py", "2 pages that this book does not have: gone, old.rst"),
+        ({"mkdocs.yml": "nav: [" + "".join(f"{n}.md, " for n in range(500)) + "a.md]"}, "mkdocs.yml",
+         "500 pages that this book does not have: 0.md, 1.md, 2.md, 3.md, 4.md …"),
+    ],
+)  # fmt: skip
+def test_a_navigation_that_names_what_is_not_there_is_told(
+    tmp_path: Path, files: dict[str, str], file: str, named: str
+) -> None:
+    lessons, problems = read_all(write_book(tmp_path, {"docs/a.md": PAGE, **files}))
+    assert "docs/a.md" in lessons
+    assert [(one.source_file, one.message) for one in problems] == [(file, f"its navigation names {named}")]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("docusaurus.config.js", "module.exports = makeConfig(process.env)", "made by a program, which is not run"),
+        ("docs/.vitepress/config.ts", "export default load('./x.yml')", "made by a program, which is not run"),
+        ("mkdocs.yml", "- a\n- b\n", "is no list of `key: value` lines"),
+        ("mkdocs.yml", "site_name: caf\xe9\n".encode("latin-1"), "is not UTF-8"),
+        ("docusaurus.config.js", b"\xff\xfemodule.exports = {}", "is not UTF-8"),
+    ],
+)  # fmt: skip
+def test_a_config_that_says_nothing_is_told(tmp_path: Path, file: str, text: str | bytes, said: str) -> None:
+    lessons, problems = read_all(write_book(tmp_path, {"docs/a.md": PAGE, file: text}))
+    assert list(lessons) == ["docs/a.md"]
+    [problem] = problems
+    assert problem.source_file == file and said in problem.message
+
+
 # --- JavaScript -----------------------------------------------------------------------------------
 
 
@@ -584,9 +640,16 @@ NO_CODE = "docusaurus.config.js", "docs/.vitepress/config.ts", "astro.config.mjs
         ({"book.toml": "[" * 100_000, "src/SUMMARY.md": "- [x](y.md)"}, "book.toml", "not read as TOML"),
         ({"book.toml": "", "src/SUMMARY.md": "- [x](../../../secret.md)"}, "src/SUMMARY.md", "leads out of the book"),
         ({"docs/conf.py": "project = 'x'", "docs/index.md": "```{toctree}\n../../../secret\n```\n"},
-         "docs", "leads out of the book"),
+         "docs/index.md", "leads out of the book"),
         ({".vitepress/config.js": "export default {themeConfig: {sidebar: ['/../../secret']}}"},
          ".vitepress/config.js", "leads out of the book"),
+        ({"docs/_toc.yml": f"root: a\n{BOMB}chapters: [*b39]\n"}, "docs/_toc.yml", "aliases of aliases"),
+        ({"docs/_toc.yml": "root: a\n", "docs/_config.yml": f"title: X\n{BOMB}"}, "docs/_config.yml", "aliases of aliases"),
+        ({"hugo.yaml": f"baseURL: https://x.example.org\n{BOMB}", "content/y.md": PAGE}, "hugo.yaml", "aliases of aliases"),
+        ({"docs/a.md": f"---\ntitle: X\n{BOMB}---\n{PAGE}"}, "docs/a.md", "anchors or aliases"),
+        ({"docs/_category_.json": '{"a":' * 10_000}, "docs/_category_.json", "nested deeper"),
+        ({"hugo.json": '{"a":' * 100_000, "content/y.md": PAGE}, "hugo.json", "not read"),
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": "/" * 10_000_000}, "sidebars.js", "larger than 1 MB"),
     ],
 )  # fmt: skip
 def test_hostile_configs_are_refused_with_a_warning(
@@ -604,6 +667,42 @@ def test_hostile_configs_are_refused_with_a_warning(
         for lesson in lessons.values()
         if "toctree" not in lesson.text
     )
+
+
+def numbered(pattern: str, count: int) -> str:
+    return "".join(pattern.format(n) for n in range(count))
+
+
+MANY = {f"docs/p{n}.md": PAGE for n in range(500)}
+DOCUSAURUS_OF = {"docusaurus.config.js": "module.exports = {title: 'T'}"}
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"mkdocs.yml": "nav:\n" + numbered("- ../../x{}.md\n", 45_000)}, "leads out of the book"),
+        ({"mkdocs.yml": "nav:\n" + numbered("- x{}.md\n", 45_000)}, "45000 pages"),
+        ({"mkdocs.yml": "nav:\n" + numbered("- ./\n", 20_000)}, ""),
+        ({**DOCUSAURUS_OF, "sidebars.js": "module.exports = {d: [" + numbered("'x{}',", 100_000) + "]}"}, "pages that this book does not have"),
+        ({**DOCUSAURUS_OF, "sidebars.js": "module.exports = {d: ['p1', " + "{type: 'autogenerated', dirName: '.'}, " * 10_000 + "]}"}, ""),
+        ({"docs/.vitepress/config.js": "export default {themeConfig: {sidebar: [" + numbered("'/../../{}',", 45_000) + "]}}"},
+         "leads out of the book"),
+        ({"docs/.vitepress/config.js": "export default {rewrites: {" + numbered("'k{}':'z',", 30_000) + "}}"}, ""),
+        ({"book.toml": "[book]\nsrc = 'docs'", "docs/SUMMARY.md": numbered("- [x](../../a{}.md)\n", 40_000)}, "leads out of the book"),
+        ({"docs/conf.py": "project = 'x'", "docs/index.md": "```{toctree}\n" + numbered("{}\n", 100_000) + "```\n"}, "100000 pages"),
+        ({"docs/conf.py": "project = 'x'", "docs/index.md": "```{toctree}\n:glob:\n" + numbered("*{}\n", 100_000) + "```\n"},
+         "more than 200 patterns"),
+        ({"docs/_toc.yml": "root: p1\nchapters:\n" + numbered("- glob: '*{}'\n", 10_000)}, "more than 200 patterns"),
+    ],
+    ids=range(11),
+)  # fmt: skip
+def test_a_huge_navigation_takes_seconds_and_one_warning(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    folder = write_book(tmp_path / "deep" / "book", {**MANY, **files})
+    started = time.process_time()
+    lessons, problems = read_all(folder)
+    assert time.process_time() - started < 5
+    assert len(lessons) >= 1
+    assert [said in one.message for one in problems] == ([True] if said else [])
 
 
 def test_no_code_of_a_config_runs(tmp_path: Path) -> None:
@@ -658,6 +757,8 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (folder / "docs").symlink_to(outside / "docs")
     (folder / "mkdocs.yml").symlink_to(outside / "mkdocs.yml")
     (folder / "website").symlink_to(outside)
+    (folder / "book").symlink_to(folder)
+    (folder / "guide").symlink_to("guide")
     assert read_book(folder).title == "Book"
     assert list(read_all(folder)[0]) == ["a.md"]
 

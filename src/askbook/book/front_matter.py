@@ -14,6 +14,7 @@ from askbook.domain import Facet, FacetValue
 
 MAX_CHARS = 64 * 1024
 MAX_DEPTH = 32
+MAX_ALIASES = 100
 MAX_EVENTS = 50_000
 MAX_NUMBER = 9999
 
@@ -122,6 +123,8 @@ def read_settings(raw: str) -> tuple[dict[str, Any], str | None]:
         values, complaint = _build_settings(yaml.parse(raw, Loader=_Loader))
     except (yaml.YAMLError, ValueError) as error:
         return _salvage(raw), f"is read in part: {getattr(error, 'problem', None) or error}"
+    if values and not isinstance(values, dict):
+        complaint = "is no list of `key: value` lines"
     known = _storable(values) if isinstance(values, dict) else {}
     return {str(key): value for key, value in known.items()}, complaint
 
@@ -188,14 +191,17 @@ def _salvage(raw: str) -> dict[str, YamlValue]:
 
 def _refusal(raw: str) -> tuple[str, int] | None:
     """Why this YAML is not loaded, and the line: events come one by one, so a bomb is seen before it is built."""
-    depth = 0
+    depth = aliases = 0
     for event in yaml.parse(raw, Loader=_Loader):
         line = event.start_mark.line if event.start_mark else 0
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+        is_collection = isinstance(event, yaml.CollectionStartEvent)
+        aliases += isinstance(event, yaml.AliasEvent)
+        # A text that is used again is harmless; a list or a mapping doubles.
+        if (is_collection and event.anchor) or aliases > MAX_ALIASES:
             return "the front matter uses YAML anchors or aliases, which are not read", line
         if getattr(event, "tag", None):
             return "the front matter uses YAML tags, which are not read", line
-        if isinstance(event, yaml.CollectionStartEvent):
+        if is_collection:
             depth += 1
             if depth > MAX_DEPTH:
                 return f"the front matter is nested deeper than {MAX_DEPTH} levels", line

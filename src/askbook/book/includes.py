@@ -15,11 +15,19 @@ ReadFile = Callable[[str], str | None]
 
 _PATH = r"(?P<path>[^\s\"'{}:#\]]+)"
 _ANY = re.compile(
-    r"\{\{\s*#|8<-|^<<<|@include|\{(?:literal)?include\}|readfile|\{\{[<%]\s*include|^\{\*|^import\b", re.MULTILINE
+    r"\{\{\s*#|8<-|^<<<|@include|\{(?:literal)?include\}|readfile|\{(?:\{[<%]|%-?)\s*include|\{!|^\{\*|^import\b",
+    re.MULTILINE,
 )
-_SIGNS = ("{{", "8<-", "<<<", "@include", "include}", "{*", "import ")
+_SIGNS = ("{{", "8<-", "<<<", "@include", "include}", "{!", "{%", "{*", "import ")
 _MDBOOK = re.compile(
     rf"(?<!\\)\{{\{{\s*#(?:include|rustdoc_include|playground|playpen)\s+{_PATH}(?P<part>:[^\s{{}}]*)?[^{{}}\n]*\}}\}}"
+)
+_PLAYGROUND = re.compile(
+    rf"^(?P<indent>[ \t]*)\{{\{{\s*#(?:playground|playpen)\s+{_PATH}(?P<part>:[^\s{{}}]*)?[^{{}}\n]*\}}\}}[ \t]*$"
+)
+# Of MkDocs' plugins markdown-include, mdx_include and include-markdown.
+_PLUGIN = re.compile(
+    r"\{(?:!>?|%-?[ \t]*include(?:-markdown)?[ \t]++[\"'])[ \t]*(?P<path>[^\s\"'{}\[\]!%]+)(?:\[ln:(?P<part>[\d,-]+)\])?[^{}\n]{0,200}[!%]\}"
 )
 _SNIPPET = re.compile(r"^(?P<indent>[ \t]*)-+8<-+[ \t]+[\"'](?P<path>[^\"':\n]+)(?P<part>:[^\"'\n]*)?[\"'][ \t]*$")
 _SNIPPET_BLOCK = re.compile(r"^(?P<indent>[ \t]*)-+8<-+[ \t]*$")
@@ -120,8 +128,12 @@ class _Expansion:
     ) -> str:
         if found := _SNIPPET.match(line):
             return self._take(path, found["path"], found["part"] or "", found["indent"], above) or line
-        if "{{" in line and not _SHORTCODE.match(line):
-            return _MDBOOK.sub(lambda one: self._take(path, one["path"], one["part"] or "", "", above) or one[0], line)
+        if not in_fence and (found := _PLAYGROUND.match(line)):
+            return self._list(path, found, found["part"] or "", above) or line
+        plugin = "{!" in line or ("{%" in line and not in_fence)
+        pattern = _PLUGIN if plugin and _PLUGIN.search(line) else _MDBOOK
+        if (pattern is _PLUGIN or "{{" in line) and not _SHORTCODE.match(line):
+            return pattern.sub(lambda one: self._take(path, one["path"], one["part"] or "", "", above) or one[0], line)
         if in_fence:
             return line
         if found := _VITEPRESS.match(line):
@@ -188,7 +200,7 @@ class _Expansion:
 
 def _candidates(path: str, wanted: str) -> Iterator[str]:
     """Beside the page, then from each folder above it, as generators count from their own roots."""
-    wanted = re.sub(r"^@(?:site)?/", "", wanted)
+    wanted = re.sub(r"^@(?:site/|/)?", "", wanted)
     folder = posixpath.dirname(path)
     while True:
         there = posixpath.normpath(posixpath.join(folder, wanted.lstrip("/")))

@@ -379,7 +379,11 @@ def _build_layout(
     home: Path, book: Book, texts: Mapping[str, _Text], site: Site | None, problems: list[Problem]
 ) -> Layout:
     pages = {path: text.page for path, text in texts.items()}
-    pages, entries = site.place(pages) if site else (pages, {})
+    pages, entries, missing = site.place(pages) if site else (pages, {}, [])
+    if site and missing:
+        named = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
+        count = _count(len(missing), "page")
+        problems.append(Problem(site.config, f"its navigation names {count} that this book does not have: {named}"))
     folders = {folder for path in pages for folder in _folders_above(path)}
     categories = {
         folder: category for folder in sorted(folders) if (category := _read_category(home, folder, problems))

@@ -147,6 +147,7 @@ class Source:
         )
 
     def _unhidden(self, start: int, end: int) -> Iterator[tuple[int, int] | str]:
+        begin = start
         for index in range(max(0, bisect_right(self._hidden_starts, start) - 1), len(self.hidden)):
             hidden = self.hidden[index]
             if hidden.start >= end and hidden.end > end:
@@ -157,7 +158,8 @@ class Source:
                 continue
             if hidden.start > start:
                 yield start, hidden.start
-            if hidden.filler:
+            # What is hidden over many lines has its filler in the first of them.
+            if hidden.filler and hidden.start >= begin:
                 yield hidden.filler
             start = min(hidden.end, end)
         if start < end:

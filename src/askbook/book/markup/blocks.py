@@ -25,7 +25,8 @@ _LINE = re.compile(
     r"|(?P<d2l>:(?:begin_tab:|end_tab:))"
     r"|(?P<label>\([\w:./-]+\)=[ \t]*$|:label:`[^`\n]*`[ \t]*$)"
     r"|(?P<contents>(?:\[TOC\]|\[\[_?toc_?\]\]|\[(?://|comment)\]:[ \t]*(?:#|<>)[^\n]*)[ \t]*$)"
-    r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$)"
+    r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$|\{!>?[ \t]*[^\s!{}]+[ \t]*!\}[ \t]*$)"
+    r"|(?P<changed>\{(?:\+\+|--|==|~~|>>)[ \t]*$|(?:\+\+|--|==|~~|<<)\}[ \t]*$)"
     r"|(?P<shortcode>\{\{<[ \t]*(?P<code>tabpane|tab|highlight)\b(?P<told>[^{}\n]*)>\}\}[ \t]*$)"
     r"|(?P<comment><!--|\{/\*|<(?P<unseen>script|style)\b)"
     r"|(?P<alert>>[ \t]?\[!(?P<kind>\w+)\][+-]?)"
@@ -81,6 +82,7 @@ _PREFIXES = {
 }
 _BLOCKS = LABELS | {"admonition", "caption", "define", "details", "figure-caption", "html", "table-caption", "tab"}
 """What Material's `/// name | Title` may be; anything else behind three slashes is text."""
+_CLASSED = frozenset(("div", "container", "class", "rst-class", "grid", "grid-item"))
 _PICTURES = frozenset(("figure", "image", "figure-md", "subfigure"))
 _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
 
@@ -100,6 +102,10 @@ class Blocks:
     code: list[Span] = field(default_factory=list)
     """Where nothing is markup."""
     math: list[Span] = field(default_factory=list)
+
+
+def _width(prefix: str) -> int:
+    return len(prefix.expandtabs(4))
 
 
 def read_blocks(text: str, start: int, mdx: bool) -> Blocks:
@@ -129,6 +135,7 @@ class _Scan:
         """The places in `_bodies` of those that are indented."""
         self._fence: tuple[str, int, int, str] | None = None
         """The marks of the open listing, where it began, how many bodies hold it, and its language."""
+        self._fence_indent = 0
         self._after_blank = True
         self._in_list = False
         self._in_code = False
@@ -148,7 +155,7 @@ class _Scan:
             return
         self._line_is_hidden = False
         lead = len(line) - len(bare)
-        indent = len(line[:lead].expandtabs(4)) if lead else 0
+        indent = _width(line[:lead]) if lead else 0
         self._leave_bodies(indent, begin)
         column = 0
         if self._indents:
@@ -304,12 +311,15 @@ class _Scan:
         options = _OPTIONS.match(self._text, end + 1) if end < len(self._text) else None
         body = _Body(mark=mark)
         self._bodies.append(body)
+        if name in ("only", "raw") and "html" in found["argument"]:
+            self._hide_line(begin, end)
+            return
         if name in _UNSEEN or name.startswith("auto"):
             body.unseen_from = self._text.rfind("\n", 0, begin) + 1
             return
         argument = found.span("argument") if found["argument"].strip() else None
-        if name in _PICTURES or name.startswith("solution") or name.endswith(("-start", "-end")):
-            # A path or a label, which no reader sees.
+        if name in _PICTURES or name in _CLASSED or name.startswith("solution") or name.endswith(("-start", "-end")):
+            # A path, a label or a class, which no reader sees.
             argument, name = None, name.removesuffix("-start")
         caption = _ALT if name == "image" else _CAPTION
         seen = caption.search(self._text, *options.span()) if options and argument is None else None
@@ -338,6 +348,7 @@ class _Scan:
         info = fence["info"].strip()
         if not info and self._close_with(mark, begin, end):
             return
+        self._fence_indent = _width(fence["prefix"])
         if info == "mdx-code-block":
             self._bodies.append(_Body(mark=mark))
             self._hide_line(begin, end)
@@ -390,7 +401,9 @@ class _Scan:
         assert self._fence is not None
         mark, language = self._fence[0], self._fence[3]
         closing = _FENCE.match(self._text, begin, end)
-        if closing and closing["mark"].startswith(mark) and not closing["info"].strip():
+        # One that stands four columns further in belongs to a listing that is shown in this one.
+        is_own = closing and closing["mark"].startswith(mark) and _width(closing["prefix"]) < self._fence_indent + 4
+        if closing and is_own and not closing["info"].strip():
             self._end_fence(end)
         elif _UNSEEN_CODE.match(self._text, begin, end) or (
             language.startswith("rust") and _RUST_HIDDEN.match(self._text, begin, end)
@@ -438,7 +451,7 @@ class _Scan:
             case "d2l":
                 name = re.compile(r":begin_tab:`([^`\n]*)`").match(self._text, at, end)
                 self._label(at, end, name.span(1) if name else None, "")
-            case "label" | "contents" | "unresolved":
+            case "label" | "contents" | "unresolved" | "changed":
                 self._hide_line(begin, end)
             case "shortcode" | "code" | "told":
                 self._read_shortcode(found, at, end)
@@ -448,7 +461,7 @@ class _Scan:
                 self._read_alert(found, end)
             case "math" | "env":
                 self._read_formula(found, at)
-            case "definition" if self._after_text:
+            case "definition":
                 self._indent_body(indent)
             case "myst" if self._is_myst:
                 self._hide_line(begin, end)

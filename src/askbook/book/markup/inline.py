@@ -32,20 +32,29 @@ _SEEN = re.compile(
     r"\b(?P<name>title|label|header|heading|summary|caption|text|alt)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)"
 )
 _STYLE = re.compile(r"\b(?:style|type|color|kind)\s*=\s*[\"'](\w+)[\"']")
+# The words of `{{< tab "macOS" >}}`; in `{{< tabs "id" >}}` they are for the generator.
+_TITLED = frozenset(("tab", "notice", "expand", "details", "collapse", "accordion"))
+_OWN_TITLE = re.compile(r"(?<=\s)(?:name=)?(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
 _MDBOOK = re.compile(r"\{\{#(?:include|rustdoc_include|playground|playpen|title|quiz)\b[^{}\n]*\}\}")
 _BRANCH = re.compile(r"\{[#:/](?:if|else|each|await|then|key)\b[^{}\n]*\}")
 _ATTRIBUTES = re.compile(
     r"\{:[^{}\n]*\}|\{[ \t]*(?:[.#][\w:-]+|[\w-]+=(?:\"[^\"\n]*\"|[\w%.-]+))(?:[ \t]+(?:[.#][\w:-]+|[\w:-]+=(?:\"[^\"\n]*\"|[\w%./-]+)))*[ \t]*\}"
 )
-_ID = re.compile(r"#([^\s{}]+)")
+_ID = re.compile(r"(?:#|\bid=\"?)([^\s{}\"]+)")
+_EXPRESSION = re.compile(
+    r"\{\s*+(?:(?P<quote>[\"'`])(?P<words>[^\"'`{}\n]{0,300})(?P=quote)|[A-Za-z_$][\w$.]*+(?:\(\))?)\s*+\}"
+)
 _FOOTNOTE = re.compile(r"\[\^[^\]\s\[]{1,100}\]")
 _FOOTNOTE_TEXT = re.compile(r"^[ \t>]*+(\[\^[^\]\s\[]{1,100}\]):", re.MULTILINE)
 _WIKI = re.compile(r"\[\[(?![\s_])(?P<page>[^\[\]|\n]{1,200}?)(?:\|(?P<words>[^\[\]\n]{1,200}))?\]\](?!\()")
 _EMPTY_LINK = re.compile(r"\[\]\((?P<target>[^()\s]{1,300})\)")
 _KEYS = re.compile(r"\+\+(?=[a-z\"])(?P<keys>[\w\"-]+(?:\+[\w\"-]+){0,5})\+\+")
 _MARKED = re.compile(r"(?<!\w)==(?=[^\s=])(?P<words>[^=\n]{1,200}?)(?<=[^\s=])==(?![=\w])")
-_CRITIC = re.compile(r"\{(?P<sign>\+\+|--|==|~~|>>)(?P<words>[^{}\n]{1,300}?)(?P<end>\+\+|--|==|~~|<<)\}")
+_CRITIC = re.compile(
+    r"\{(?:(?P<sign>\+\+|--|==|>>)(?P<words>[^{}\n]{1,300}?)(?:\+\+|--|==|<<)|~~(?P<old>[^{}\n]{1,300}?)~>(?P<new>[^{}\n]{1,300}?)~~)\}"
+)
+_CRITIC_SHOWN = {"--": ("~~", "~~"), ">>": (" (", ")")}
 _FORMULA = re.compile(
     r"\$\$(?=[^$])[^$]{1,5000}?\$\$|\$(?=[^\s$])(?:\\.|[^$\\\n]|\n(?!\s*\n)){0,1000}?(?<=[^\s\\])\$(?!\d)|\$(?=[^\s$])[^\s$]\$(?!\d)"
 )
@@ -192,8 +201,30 @@ class _Scan:
         if attributes := _ATTRIBUTES.match(text, at):
             return self._read_attributes(attributes)
         if self._mdx:
+            return self._read_expression(_EXPRESSION.match(text, at))
+        return self._read_change(_CRITIC.match(text, at))
+
+    def _read_expression(self, found: re.Match[str] | None) -> int | None:
+        """A text in braces is itself; what a name alone on its line stands for is the program's to say."""
+        if found is None:
             return None
-        return self._unwrap(_CRITIC.match(text, at), "words")
+        if found["quote"]:
+            return self._unwrap(found, "words")
+        before = self._text[max(0, found.start() - 100) : found.start()].rpartition("\n")[2]
+        after = self._text[found.end() : found.end() + 100].partition("\n")[0]
+        return None if before.strip() or after.strip() else self._hide_to(*found.span())
+
+    def _read_change(self, found: re.Match[str] | None) -> int | None:
+        """{++What was added++}, {--struck out--}, {~~replaced~>by this~~}, and {>>a remark on it<<}."""
+        if found is None:
+            return None
+        if found["old"]:
+            self._hide_to(found.start(), found.start("old"), "~~")
+            self._hide_to(found.end("old"), found.start("new"), "~~ ")
+            return self._hide_to(found.end("new"), found.end())
+        opening, closing = _CRITIC_SHOWN.get(found["sign"], ("", ""))
+        self._hide_to(found.start(), found.start("words"), opening)
+        return self._hide_to(found.end("words"), found.end(), closing)
 
     def _read_attributes(self, found: re.Match[str]) -> int | None:
         """Behind what they are for, or alone on a line. A heading's own id is still the parser's to see."""
@@ -201,11 +232,12 @@ class _Scan:
         line_start, line_end = text.rfind("\n", 0, at) + 1, text.find("\n", found.end())
         before = text[line_start:at]
         closes = not text[found.end() : len(text) if line_end < 0 else line_end].strip()
-        if not (before[-1:] in tuple(")]*_`:\"'>$") or (closes and text[at + 1 :].lstrip()[0] in ":#.")):
+        heads = before.lstrip().startswith("#") or text.startswith(("\n---", "\n==="), found.end())
+        is_known = text[at + 1 : at + 100].lstrip()[:1] in (":", "#", ".") or heads
+        if not (before[-1:] in tuple(")]*_`:\"'>$") or (closes and is_known)):
             return None
         start = line_start + len(before.rstrip()) if closes and before.strip() else at
         own = _ID.search(found[0])
-        heads = before.lstrip().startswith("#") or text.startswith(("\n---", "\n==="), found.end())
         self._found.append(Hidden(start, found.end(), "", f" {{#{own[1]}}}" if own and heads else None))
         return found.end()
 
@@ -259,20 +291,20 @@ class _Scan:
         if named is None or named["closing"] or name.startswith("end"):
             return self._hide_to(start, end)
         opens = not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t>")
-        if seen := _SEEN.search(text, found.start("inside"), found.end("inside")):
-            bold = "**" if opens and seen["name"] != "text" else ""
+        gap = "\n" if text[end : end + 1] in ("\n", "") else "\n\n"
+        told = found.start("inside") + named.end(), found.end("inside")
+        if seen := _SEEN.search(text, *told) or (_OWN_TITLE.search(text, *told) if name in _TITLED else None):
+            bold = "**" if opens and not seen[0].startswith("text") else ""
             self._hide_to(start, seen.start("value"), bold)
-            return self._hide_to(seen.end("value"), end, f"{bold}\n" if bold else "")
+            self._found.append(Hidden(seen.end("value"), end, bold and bold + gap, bold))
+            return end
         if name in ("ref", "relref", "link") and (target := _QUOTED.search(inside)):
             if text[start - 1 : start] != "(":
                 return self._hide_to(start, end, self._titles.get(target[1], ""))
             self._hide_to(start, found.start("inside") + target.start(1))
             return self._hide_to(found.start("inside") + target.end(1), end)
-        style = _STYLE.search(inside)
-        kind = style[1].lower() if style and name in ("alert", "hint", "callout", "admonition") else name
-        kind = {"primary": "note"}.get(kind, kind)
+        kind = _find_kind(name, text[slice(*told)])
         if opens and kind in LABELS:
-            gap = "\n" if text[end : end + 1] in ("\n", "") else "\n\n"
             self._found.append(Hidden(start, end, f"**{kind.capitalize()}**{gap}", f"**{kind.capitalize()}**"))
             return end
         return self._hide_to(start, end)
@@ -300,3 +332,12 @@ class _Scan:
                 return self._hide_to(at, link.end())
             return link.end()
         return None
+
+
+def _find_kind(name: str, told: str) -> str:
+    """What a shortcode is for: `{{< alert color="warning" >}}`, `{{% notice tip %}}`, or its own name."""
+    if name not in ("alert", "hint", "callout", "admonition", "notice"):
+        return name
+    style, first = _STYLE.search(told), told.split()[:1]
+    kind = style[1].lower() if style else first[0] if first and first[0] in LABELS else name
+    return "note" if kind == "primary" else kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from askbook.book.markup.spans import LABELS, Hidden, Span
 
@@ -37,7 +38,7 @@ _HTML_NAMES = """
 a abbr address article aside audio b bdi bdo blockquote br button canvas caption center cite code col colgroup dd
 del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hr i
 iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol optgroup option p
-param picture pre q s samp section select small source span strike strong sub summary sup svg table tbody td
+param picture pre q s samp script section select small source span strike strong style sub summary sup svg table tbody td
 template textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g
 """
 _HTML = frozenset(_HTML_NAMES.split())
@@ -64,6 +65,7 @@ _ALT = re.compile(r"\balt\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote)|\n\s*
 _TYPE = re.compile(r"\b(?:type|kind|variant|intent)\s*=\s*[\"'](\w+)[\"']")
 _ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
 _ITEM = re.compile(r"[\"'`]([^\"'`]{1,100})[\"'`]")
+_ANY_TAG = re.compile(r"<[^<>\n]*+>")
 _UNTITLED = frozenset(["callout", "aside", "admonition", "alert"])
 _TABS = frozenset(["tab", "tabitem", "tabs.tab", "tabpanel"])
 
@@ -88,12 +90,18 @@ class Tags:
             return False
         if self._text[begin + 1] == "/":
             return True
-        return self._text[begin + 1 + len(name)] != ">" or (self._opens_line(begin) and self._is_closed(name))
+        is_bare = self._text[begin + 1 + len(name)] == ">"
+        return not is_bare or self._closes_soon(begin, name) or (self._opens_line(begin) and self._is_closed(name))
 
     def is_whole(self, begin: int, end: int, name: str) -> bool:
-        """Among words a component has attributes or closes itself; `a <B and c> d` does not."""
+        """Among words a component has attributes, closes itself or is closed; `a <B and c> d` is not."""
         known = name.lower() in _HTML or not name or self._opens_line(begin) or self._text[begin + 1] == "/"
-        return known or "=" in self._text[begin:end] or self._text[end - 2] == "/"
+        return known or "=" in self._text[begin:end] or self._text[end - 2] == "/" or self._closes_soon(begin, name)
+
+    def _closes_soon(self, begin: int, name: str) -> bool:
+        """On its own line."""
+        close = self._text.find(f"</{name}>", begin, begin + 300)
+        return close >= 0 and "\n" not in self._text[begin:close]
 
     def _is_closed(self, name: str) -> bool:
         if name not in self._closed:
@@ -101,6 +109,15 @@ class Tags:
         return self._closed[name]
 
     def show(self, begin: int, end: int, name: str) -> Iterator[Hidden]:
+        for hidden in self._show(begin, end, name):
+            # Of a tag of many lines, what stands for it is on the line of the words that it opens.
+            line = self._text.rfind("\n", begin, hidden.end) + 1
+            if hidden.filler and hidden.start == begin < line:
+                yield Hidden(begin, line)
+                hidden = replace(hidden, start=line)
+            yield hidden
+
+    def _show(self, begin: int, end: int, name: str) -> Iterator[Hidden]:
         low, closing = name.lower(), self._text[begin + 1] == "/"
         if low in _HTML and not name[0].isupper():
             yield from self._show_html(begin, end, low, closing)
@@ -152,19 +169,21 @@ class Tags:
         if name == "tabs":
             items = _ITEMS.search(self._text, begin, end)
             self._rows.append(_ITEM.findall(items["items"])[::-1] if items else [])
+        is_tab = name in _TABS
         shown = [one.span("value") for one in _SHOWN.finditer(self._text, begin, end)]
-        if not shown and name in _TABS and (value := _VALUE.search(self._text, begin, end)):
+        if not shown and is_tab and (value := _VALUE.search(self._text, begin, end)):
             shown = [value.span("value")]
         if shown and self._is_in_heading(begin):
             # The heading's name and anchor are without it.
             words = self._text[slice(*shown[0])]
             yield Hidden(begin, end, f"({words})", "")
         elif shown:
-            yield from self._between(begin, end, shown, "**" if self._opens_line(begin) else "")
+            bold = "**" if is_tab or self._opens_line(begin) else ""
+            yield from self._between(begin, end, shown, bold, self._break_above(begin) if is_tab else "")
         if shown:
             return
         label = ""
-        if name in _TABS and self._rows and self._rows[-1]:
+        if is_tab and self._rows and self._rows[-1]:
             label = self._rows[-1].pop()
         elif name in _UNTITLED and (kind := _TYPE.search(self._text, begin, end)):
             label = kind[1].capitalize()
@@ -175,9 +194,9 @@ class Tags:
         else:
             yield Hidden(begin, end, " " if label else "")
 
-    def _between(self, begin: int, end: int, shown: list[Span], bold: str) -> Iterator[Hidden]:
+    def _between(self, begin: int, end: int, shown: list[Span], bold: str, above: str = "") -> Iterator[Hidden]:
         """The first of the words is the title, in bold where the tag opens its line."""
-        at, filler = begin, bold
+        at, filler = begin, above + bold
         for number, (start, stop) in enumerate(shown):
             yield Hidden(at, start, filler if number == 0 else f"{bold if number == 1 else ''} ")
             at = stop
@@ -191,6 +210,14 @@ class Tags:
         """Below a label stands a blank line."""
         line_end = self._text.find("\n", end)
         return "\n\n" if self._text[end : line_end if line_end >= 0 else len(self._text)].strip() else "\n"
+
+    def _break_above(self, begin: int) -> str:
+        """What parts a tab from the words before it, on its line or on the one above."""
+        line = self._text.rfind("\n", 0, begin) + 1
+        if _ANY_TAG.sub("", self._text[max(line, begin - 300) : begin]).strip():
+            return "\n\n"
+        above = max(self._text.rfind("\n", 0, max(line - 1, 0)) + 1, line - 300)
+        return "\n" if _ANY_TAG.sub("", self._text[above:line]).strip() else ""
 
     def _opens_line(self, begin: int) -> bool:
         return not self._text[self._text.rfind("\n", 0, begin) + 1 : begin].strip(" \t>")

@@ -21,6 +21,7 @@ from askbook.book.sites.site import (
     join,
     read_each,
     to_base_url,
+    to_leaf,
     to_text,
 )
 
@@ -62,6 +63,8 @@ def _route(flat: bool, path: str, _front: FrontMatter) -> str:
 
 
 def _read_nav(files: Files, docs: str, config: str, written: object, pages: Pages, _likely: Pages) -> Nav:
+    folders: set[str] = set()
+
     def read_item(item: Any) -> Nav:
         if isinstance(item, str):
             return read_target(None, item)
@@ -81,11 +84,14 @@ def _read_nav(files: Files, docs: str, config: str, written: object, pages: Page
         if "://" in target or target.startswith(("mailto:", "/")):
             return ()
         if target.endswith("/"):
+            # A page has its first place in the navigation; to read its folder again gives it no other.
+            if target in folders:
+                return ()
+            folders.add(target)
             return (Section(title, _read_folder(files, docs, target, pages)),)
         if join("", target) is None:
             files.complain_outside(config, target, "nav")
-        path = find_page(pages, docs, target, ())
-        return (Leaf(path, title),) if path else ()
+        return to_leaf(find_page(pages, docs, target, ()), docs, target, title)
 
     return read_each(written, read_item)
 

@@ -112,23 +112,25 @@ class Site:
         is_own = not self.docs and _REPOSITORY.match(inner) and self.to_route(inner, page.front) != ""
         return bool(_ASIDE.match(inner) or is_own)
 
-    def place(self, pages: Pages) -> tuple[dict[str, Page], dict[str, Entry]]:
-        """The pages that are lessons, and the places that the navigation gives them."""
+    def place(self, pages: Pages) -> tuple[dict[str, Page], dict[str, Entry], list[str]]:
+        """The pages that are lessons, the places that the navigation gives them, and what it names in vain."""
         published = {path: page for path, page in pages.items() if not _is_draft(page)}
         likely = {path: page for path, page in published.items() if not self._is_aside(page)}
         if self.entries is not None:
+            named = list(self.entries)
             entries = {path: entry for path, entry in self.entries.items() if path in published}
         else:
-            entries = number_nav(self.read_nav(published, likely), published)
+            nav = self.read_nav(published, likely)
+            named = [leaf.path for leaf, _, _ in _walk_nav(nav, published)]
+            entries = number_nav(nav, published)
         others = {} if self.only_nav and entries else likely
         lessons = {path: page for path, page in published.items() if path in entries or path in others}
-        return (lessons, entries) if lessons else (dict(pages), {})
+        missing = [self.inner(path) for path in dict.fromkeys(named) if path not in pages and _is_page(path)]
+        return (lessons, entries, missing) if lessons else (dict(pages), {}, missing)
 
 
 # What is beside the lessons of most sites; a navigation that names such a page makes it a lesson all the same.
-_ASIDE = re.compile(
-    r"(?:blog|posts?|news|tests?|__tests__|e2e|fixtures|theme|overrides|partials|snippets)/|blog\.mdx?$"
-)
+_ASIDE = re.compile(r"(?:blog|posts?|news|tests?|__tests__|e2e|fixtures|partials|snippets)/|blog\.mdx?$")
 _REPOSITORY = re.compile(
     r"(?:readme|contributing|changelog|changes|history|code[-_]of[-_]conduct|security|license|governance|maintainers"
     r"|agents|claude|pull_request_template)[^/]*$",
@@ -141,6 +143,10 @@ _CODE = (
 )
 _LANGUAGE = re.compile(_CODE)
 _LANGUAGE_END = re.compile(rf"\.({_CODE})(\.\w+)$")
+
+
+def _is_page(path: str) -> bool:
+    return posixpath.splitext(path)[1] in ("", *EXTENSIONS, ".rst")
 
 
 def _is_draft(page: Page) -> bool:
@@ -183,6 +189,7 @@ class Files:
         self._read = read
         self._texts: dict[str, str | None] = {}
         self._names: dict[str, dict[str, bool]] = {}
+        self._told: set[object] = set()
         self.problems: list[Problem] = []
 
     def names(self, folder: str) -> dict[str, bool]:
@@ -211,9 +218,11 @@ class Files:
             return None
         try:
             return self._read(self._home / path, MAX_CONFIG_BYTES).decode("utf-8-sig").replace("\r", "")
-        except (Unreadable, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            self.complain(path, f"this file of the site is not UTF-8 (byte {error.start}); the book is read without it")
+        except Unreadable as error:
             self.complain(path, f"this file of the site {error}; the book is read without it")
-            return None
+        return None
 
     def _is_linked(self, folder: str) -> bool:
         parts = [part for part in folder.split("/") if part]
@@ -241,11 +250,14 @@ class Files:
         return found
 
     def complain_outside(self, path: str, written: str, key: str) -> None:
-        self.complain(path, f"`{key}` names {written[:60]!r}, which leads out of the book; it is not followed", key)
+        """Of all that one file names, the first."""
+        message = f"`{key}` names {written[:60]!r}, which leads out of the book; it is not followed"
+        self.complain(path, message, key, (path, key))
 
-    def complain(self, path: str, message: str, key: str | None = None) -> None:
+    def complain(self, path: str, message: str, key: str | None = None, once: object = None) -> None:
         problem = Problem(path, message, key)
-        if problem not in self.problems:
+        if (once or problem) not in self._told:
+            self._told.add(once or problem)
             self.problems.append(problem)
 
     def yaml(self, path: str) -> dict[str, Any]:
@@ -255,7 +267,13 @@ class Files:
         return values
 
     def javascript(self, path: str, wanted: tuple[str, ...] = ()) -> Any:
-        return read_javascript(path, self.text(path) or "", self._import, wanted)
+        text = self.text(path) or ""
+        found = read_javascript(path, text, self._import, wanted)
+        if found is None and text:
+            self.complain(
+                path, "what this file says is made by a program, which is not run; the book is read without it"
+            )
+        return found
 
     def _import(self, path: str, source: str) -> tuple[str, str] | None:
         whole = join(posixpath.dirname(path), source)
@@ -365,6 +383,12 @@ def find_page(pages: Pages, docs: str, link: str, overviews: tuple[str, ...] = (
     names = [whole, *(whole + end for end in EXTENSIONS)] if not bare.endswith("/") else []
     names += [f"{whole}/{name}{end}".lstrip("/") for name in overviews for end in EXTENSIONS]
     return next((name for name in names if name in pages), None)
+
+
+def to_leaf(found: str | None, docs: str, written: str, title: str | None = None) -> Nav:
+    """A page of the navigation; one that is not there has the path that it would have, so that it can be told."""
+    path = found or join(docs, written)
+    return (Leaf(path, title),) if path else ()
 
 
 def own_title(page: Page) -> str | None:

@@ -24,6 +24,7 @@ from askbook.book.sites.site import (
     join,
     own_title,
     to_base_url,
+    to_leaf,
     to_text,
     to_texts,
 )
@@ -31,6 +32,7 @@ from askbook.book.sites.site import (
 _OPENING = re.compile(r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?!\{)")
 _OPTION = re.compile(r":(\w+):\s*(.*)")
 _TITLED = re.compile(r"(.*\S)\s*<([^<>]+)>$")
+MAX_PATTERNS = 200
 _STRING = re.compile(r"'([^'\\\n]*)'|\"([^\"\\\n]*)\"")
 
 
@@ -48,7 +50,7 @@ def read_jupyter_book(files: Files, folder: str) -> Site | None:
         anchors="docutils",
         title=to_text(values.get("title")),
         base_url=to_base_url(dig(values, "html", "baseurl")),
-        read_nav=partial(_read_toc, folder, files.yaml(toc)),
+        read_nav=partial(_read_toc, files, toc, folder),
         ignore=("_build/", *map(_anchored, to_texts(values.get("exclude_patterns")))),
         underscored=True,
         front_page=to_text(dig(files.yaml(toc), "root")) or "intro",
@@ -104,8 +106,9 @@ def _find(pages: Pages, docs: str, name: str) -> str | None:
 # --- Jupyter Book ---------------------------------------------------------------------------------
 
 
-def _read_toc(docs: str, toc: dict[str, Any], pages: Pages, _likely: Pages) -> Nav:
+def _read_toc(files: Files, config: str, docs: str, pages: Pages, _likely: Pages) -> Nav:
     """`parts` with a caption hold `chapters`, these hold `sections`; in other books `subtrees` hold `entries`."""
+    toc, globbed = files.yaml(config), _Patterns(files, pages)
 
     def read_level(level: Any) -> Nav:
         parts = _lists(level, "parts", "subtrees")
@@ -121,11 +124,12 @@ def _read_toc(docs: str, toc: dict[str, Any], pages: Pages, _likely: Pages) -> N
         title = to_text(dig(entry, "title"))
         pattern = dig(entry, "glob")
         if isinstance(pattern, str):
-            return tuple(Leaf(path) for path in _globbed(pages, docs, pattern))
-        path = _find(pages, docs, str(dig(entry, "file") or ""))
+            return tuple(Leaf(path) for path in globbed.find(config, join(docs, pattern) or ""))
+        written = to_text(dig(entry, "file"))
+        path = _find(pages, docs, written) if written else None
         below = read_level(entry)
         if not below:
-            return (Leaf(path, title),) if path else ()
+            return to_leaf(path, docs, written, title) if written else ()
         return (Section(title or (own_title(pages[path]) if path else None), below, path),)
 
     root = _find(pages, docs, str(toc.get("root") or "intro"))
@@ -137,10 +141,19 @@ def _lists(level: Any, *keys: str) -> list[Any]:
     return found
 
 
-def _globbed(pages: Pages, docs: str, pattern: str) -> list[str]:
-    whole = join(docs, pattern) or ""
-    matches = re.compile(fnmatch.translate(whole).replace(".*", "[^/]*")).match
-    return [path for path in sorted(pages) if matches(posixpath.splitext(path)[0])]
+class _Patterns:
+    """Pages by a pattern of their names. Each looks at all pages, so that there must not be many of them."""
+
+    def __init__(self, files: Files, pages: Pages) -> None:
+        self._files, self._pages, self._left = files, sorted(pages), MAX_PATTERNS
+
+    def find(self, source: str, pattern: str) -> list[str]:
+        self._left -= 1
+        if self._left < 0:
+            self._files.complain(source, f"the navigation has more than {MAX_PATTERNS} patterns; the rest is not read")
+            return []
+        matches = re.compile(fnmatch.translate(pattern).replace(".*", "[^/]*")).match
+        return [path for path in self._pages if matches(posixpath.splitext(path)[0])]
 
 
 # --- Sphinx ---------------------------------------------------------------------------------------
@@ -149,34 +162,36 @@ def _globbed(pages: Pages, docs: str, pattern: str) -> list[str]:
 def _read_trees(files: Files, docs: str, root: str, pages: Pages, _likely: Pages) -> Nav:
     """The toctrees of the root page, and those of the pages they name; each page once, so that no circle is walked."""
     seen: set[str] = set()
+    globbed = _Patterns(files, pages)
 
     def read_page(name: str, title: str | None, depth: int) -> Nav:
         path, source = _find(pages, docs, name), _source(files, docs, name)
-        if source is None or source in seen or depth > MAX_SECTIONS:
+        if source is None:
+            return to_leaf(None, docs, name)
+        if source in seen or depth > MAX_SECTIONS:
             return ()
         seen.add(source)
         below = tuple(item for tree in _find_trees(files.text(source) or "") for item in read_tree(tree, source, depth))
         if not below:
-            return (Leaf(path, title),) if path else ()
+            return (Leaf(path or source, title),)
         return (Section(title or (own_title(pages[path]) if path else None), below, path),)
 
     def read_tree(tree: tuple[str | None, bool, list[str]], source: str, depth: int) -> Nav:
         caption, is_glob, lines = tree
-        folder = posixpath.dirname(source)
-        items = tuple(item for line in lines for item in read_line(line, folder, is_glob, depth))
+        items = tuple(item for line in lines for item in read_line(line, source, is_glob, depth))
         return (Section(caption, items),) if caption and items else items
 
-    def read_line(line: str, folder: str, is_glob: bool, depth: int) -> Nav:
+    def read_line(line: str, source: str, is_glob: bool, depth: int) -> Nav:
         titled = _TITLED.match(line[:500])
         title, target = (to_text(titled.group(1)), titled.group(2)) if titled else (None, line)
         if "://" in target or target == "self":
             return ()
-        whole = join(docs if target.startswith("/") else folder, target)
+        whole = join(docs if target.startswith("/") else posixpath.dirname(source), target)
         if whole is None:
-            files.complain_outside(folder, target, "toctree")
+            files.complain_outside(source, target, "toctree")
             return ()
         if is_glob and "*" in target:
-            found = [path for path in _globbed(pages, "", whole) if path not in seen]
+            found = [path for path in globbed.find(source, whole) if path not in seen]
             return tuple(
                 item for path in found for item in read_page(path.removeprefix(docs).lstrip("/"), None, depth + 1)
             )

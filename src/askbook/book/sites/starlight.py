@@ -24,6 +24,7 @@ from askbook.book.sites.site import (
     join,
     read_each,
     to_base_url,
+    to_leaf,
     to_number,
     to_text,
 )
@@ -72,6 +73,9 @@ def _read_nav(files: Files, config: str, docs: str, sidebar: Any, language: str,
     below = join(docs, language) or docs
     root = below if any(path.startswith(f"{below}/") for path in pages) else docs
 
+    folders: set[str | None] = set()
+    """A page has its first place in the sidebar; to read its folder again gives it no other."""
+
     def from_files(folder: str) -> Nav:
         return files_nav(likely, folder, ("index",), partial(_rank, likely), partial(_label, likely))
 
@@ -84,7 +88,8 @@ def _read_nav(files: Files, config: str, docs: str, sidebar: Any, language: str,
         directory = dig(item, "autogenerate", "directory")
         if isinstance(directory, str):
             folder = join(root, directory)
-            found = from_files(folder) if folder is not None else ()
+            found = from_files(folder) if folder is not None and folder not in folders else ()
+            folders.add(folder)
             return (Section(title, found),) if title else found
         if isinstance(link, str):
             return read_link(link, title)
@@ -93,11 +98,17 @@ def _read_nav(files: Files, config: str, docs: str, sidebar: Any, language: str,
     def read_link(link: str, title: str | None) -> Nav:
         if join("", link) is None:
             files.complain_outside(config, link, "sidebar")
-        path = None if "://" in link else find_page(pages, root, link.strip("/") or "index", ("index",))
-        return (Leaf(path, title),) if path else ()
+        if "://" in link:
+            return ()
+        written = link.strip("/") or "index"
+        return to_leaf(find_page(pages, root, written, ("index",)), root, written, title)
 
-    home = read_link("index", None)
-    return (*home, *read_each(sidebar, read_item)) if isinstance(sidebar, list) else from_files(root)
+    home = find_page(pages, root, "index", ("index",))
+    return (
+        (*((Leaf(home),) if home else ()), *read_each(sidebar, read_item))
+        if isinstance(sidebar, list)
+        else from_files(root)
+    )
 
 
 def _rank(pages: Pages, path: str, own: str | None) -> tuple[object, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from askbook.book.front_matter import FrontMatter
@@ -21,10 +21,13 @@ from askbook.book.sites.site import (
     find_page,
     join,
     to_base_url,
+    to_leaf,
     to_text,
     to_texts,
 )
 
+MAX_REWRITES = 100
+"""Of whole folders: each is tried on every page."""
 _ENDS = ("ts", "mts", "js", "mjs", "cjs", "json")
 _KEYS = ("title", "themeConfig", "theme", "locales", "base", "head")
 
@@ -57,7 +60,8 @@ def _read(files: Files, folder: str, home: str, generator: str, overviews: tuple
     sidebar = dig(local_theme, "sidebar") or dig(theme, "sidebar")
     if sidebar is None and (beside := files.first(folder, *(f"config.{end}" for end in _ENDS[:-1]))):
         sidebar = dig(files.javascript(beside, _KEYS), "themeConfig", "sidebar")
-    rewrites = {key: to for key, to in (values.get("rewrites") or {}).items() if isinstance(to, str)}
+    written = {key: to for key, to in (values.get("rewrites") or {}).items() if isinstance(to, str)}
+    rewrites = dict(sorted(written.items(), key=lambda pair: ":rest*" not in pair[0]))
     return Site(
         generator=generator,
         config=config,
@@ -82,9 +86,9 @@ def _route(overviews: tuple[str, ...], end: str, rewrites: dict[str, str], path:
 
 def _rewrite(rewrites: dict[str, str], path: str) -> str:
     """Literal paths, and `a/:rest*` → `:rest*` for whole folders; patterns of other forms are not known."""
-    for written, to in rewrites.items():
-        if path == written:
-            return to
+    if path in rewrites:
+        return rewrites[path]
+    for written, to in islice(rewrites.items(), MAX_REWRITES):
         from_folder, to_folder = (re.sub(r"\(?:rest\*\)?$", "", one) for one in (written, to))
         is_folder = written != from_folder and to != to_folder and ":" not in from_folder + to_folder
         if is_folder and path.startswith(from_folder):
@@ -125,12 +129,13 @@ def _read_nav(
     def read_link(link: str, title: str | None, base: str) -> Nav:
         if "://" in link:
             return ()
-        whole = link if link.startswith("/") else posixpath.join(base, link)
+        # Put together as they are written: a base of "/reference/default-theme-" is half a name.
+        whole = link if link.startswith("/") else base + link
         if join("", whole) is None:
             files.complain_outside(config, link, "sidebar")
         path = find_page(shown, docs, whole, ("index", "README", "readme"))
-        return (Leaf(rewritten[path], title),) if path else ()
+        return to_leaf(rewritten.get(path), docs, whole, title)
 
     if isinstance(sidebar, dict):
-        return tuple(item for base, items in sidebar.items() for item in read_items(items, base))
+        return tuple(item for base, items in sidebar.items() for item in read_items(items, f"{base.rstrip('/')}/"))
     return read_items(sidebar, "/")

@@ -113,7 +113,7 @@ IN_MDX = {
         "<Tabs items={['npm', 'yarn']}>\n<Tabs.Tab>\na\n</Tabs.Tab>\n<Tabs.Tab>\nb\n</Tabs.Tab>\n</Tabs>",
         "**npm**\n\na\n\n**yarn**\n\nb",
     ),
-    "card": ('<Card title="Fast" icon="x">\n  It is.\n</Card>', "**Fast**\n\n  It is."),
+    "card": ('<Card title="Fast" icon="x">\n  It is.\n</Card>', "**Fast**\n\nIt is."),
     "callout": ('<Callout type="info">Text.</Callout>', "**Info**\n\nText."),
     "named by itself": ("<Tip>\nText.\n</Tip>", "**Tip**\n\nText."),
     "branches": ("{#if fw === 'pt'}\nOne.\n{:else}\nTwo.\n{/if}", "One.\n\nTwo."),

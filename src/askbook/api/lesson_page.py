@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape, unescape
 from importlib.resources import files
@@ -48,13 +48,11 @@ def find_lesson(outline: Outline, public_id: str, path: str) -> OutlineLesson:
 
 
 def render_page(
-    outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Span | None
+    outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Sequence[Span]
 ) -> str:
     rebuilt = rebuild_text(chunks)
-    mdx = lesson.source_file.lower().endswith(".mdx")
-    quoted = rebuilt.find(cited) if cited else None
     links, pictures = _Links(outline, public_id, lesson).resolve, _place_pictures(public_id, chunks)
-    rendered = render_lesson(rebuilt.text, mdx, links, quoted, rebuilt.anchors, pictures)
+    rendered = render_lesson(rebuilt.text, links, [rebuilt.find(one) for one in cited], rebuilt.anchors, pictures)
     has_title = rendered.headings and rendered.headings[0].level == 1
     at = outline.lessons.index(lesson)
     before = outline.lessons[at - 1] if at else None

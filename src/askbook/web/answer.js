@@ -55,6 +55,11 @@ function chip(source, number, options) {
   return withTip(button, source);
 }
 
+/** All that an answer leans on, one below the other; of a source that carries no quote, its passage. */
+export function wordsOf(source) {
+  return source.places?.map((one) => one.quote).join("\n\n") || source.quote || source.chunk_text;
+}
+
 const LEAVING_MS = 150;
 let tips = 0;
 
@@ -72,7 +77,7 @@ function withTip(mark, source) {
     clearTimeout(leaving);
     const byHand = event.type === "focus" && !mark.matches(":focus-visible");
     if (tip || byHand || mark.getAttribute("aria-expanded") === "true") return;
-    const says = showMath(renderMarkdown(source.quote || source.chunk_text));
+    const says = showMath(renderMarkdown(wordsOf(source)));
     tip = make("div", { class: "tip", role: "tooltip", id: `tip-${(tips += 1)}`, onpointerenter: () => clearTimeout(leaving), onpointerleave: leave }, make("strong", {}, titleOf(source)), says);
     mark.after(tip);
     mark.setAttribute("aria-describedby", tip.id);

@@ -5,7 +5,7 @@ import { renderFilters } from "./filters.js";
 import { renderKeyForm } from "./keyform.js";
 import { Panel } from "./panel.js";
 import { SELECTED_MAX, keyHeaders, switchTheme, takeSelection } from "./state.js";
-import { toSpan } from "./spans.js";
+import { toSpans } from "./spans.js";
 import { ThreadList } from "./threads.js";
 
 const $ = (id) => document.getElementById(id);
@@ -18,7 +18,7 @@ const state = { books: [], ingesting: [], book: null, contents: null, session: n
 const panel = new Panel($("panel"), $("veil"), { api, readUrl });
 const threads = new ThreadList($("threads"), { api, onOpen: openThread, onGone: startThread });
 
-function readUrl(source, span = toSpan(source.places?.[0])) {
+function readUrl(source, span = toSpans(source.places)) {
   return `/read/${encodeURIComponent(state.book.book_id)}?chunk=${encodeURIComponent(source.chunk_id)}${span}`;
 }
 

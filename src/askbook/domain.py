@@ -493,6 +493,8 @@ class Cited:
     url: str = ""
     chunk_id: str = ""
     parent_doc_id: str = ""
+    quotes: tuple[Quote, ...] = ()
+    """Those of its source; none where it was kept before they were."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -548,6 +548,7 @@ class CitedSource(Addressed):
     title: str
     text: str
     chunk_id: str
+    places: list[QuotedPlace] = Field(default=[], description="As of a source.")
     pictures: list[ShownPicture] = Field(default=[], description="As of a source.")
 
 
@@ -604,7 +605,8 @@ class ConversationThread(ThreadOverview):
 
 def _to_message(message: Message, book_id: str) -> ThreadMessage:
     told = ThreadMessage.model_validate(message, from_attributes=True)
-    for one in told.cited:
+    for one, cited in zip(told.cited, message.cited, strict=True):
+        one.places = [QuotedPlace.from_quote(quote) for quote in cited.quotes]
         one.pictures = ShownPicture.find_all(to_public_id(book_id), one.chunk_id, one.text)
     return told
 

@@ -25,6 +25,7 @@ _IMAGE = re.compile(
     r"|<img\b(?P<attributes>[^<>]{0,2000})>",
     re.DOTALL | re.IGNORECASE,
 )
+_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,200}\]:[ \t]*<?([^\s<>]{1,1000})", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"\b(src|alt)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 _SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE svg[^>\[]*>\s*)*<svg[\s>]", re.DOTALL)
 _SIGNATURES = (
@@ -54,6 +55,12 @@ def find_pictures(text: str) -> Iterator[Picture]:
             alt, src = found["alt"], (found["src"] or "").removeprefix("<").removesuffix(">")
         if src and is_local(src):
             yield Picture(alt or "", src)
+
+
+def list_files(text: str) -> set[str]:
+    """The files of the pictures that a text shows, or defines for its lesson (`[robot]: robot.png`), without escapes."""
+    named = [*(one.src for one in find_pictures(text)), *_DEFINITION.findall(text)]
+    return {unquote(html.unescape(src)) for src in named}
 
 
 def read_attributes(tag: str) -> tuple[str, str]:

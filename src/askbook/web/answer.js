@@ -55,9 +55,9 @@ function chip(source, number, options) {
   return withTip(button, source);
 }
 
-/** All that an answer leans on, one below the other; of a source that carries no quote, its passage. */
+/** All that the answer leans on, one below the other; of a source that was kept without it, the passage. */
 export function wordsOf(source) {
-  return source.places?.map((one) => one.quote).join("\n\n") || source.quote || source.chunk_text;
+  return source.places.map((one) => one.quote).join("\n\n") || source.chunk_text;
 }
 
 const LEAVING_MS = 150;

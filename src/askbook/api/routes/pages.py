@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import html
 import re
 from functools import cache
 from importlib.resources import files
@@ -26,7 +25,7 @@ from askbook.api.lesson_page import find_lesson, read_url, render_notice, render
 from askbook.api.lesson_text import CITED_ID, Span
 from askbook.api.requests import BOOK_ID, UUID
 from askbook.api.running import Reader, Running, Up
-from askbook.book.pictures import read_picture
+from askbook.book.pictures import list_files, read_picture
 from askbook.domain import Chunk, Outline, OutlineLesson, to_public_id
 from askbook.errors import NotAllowed, NotFound
 
@@ -172,12 +171,12 @@ async def show_picture(
     running: Up,
     reader: PageReader,
 ) -> Response:
-    """A picture of the book's folder, as the chunk names it; what its text does not name cannot be had."""
+    """A picture of the book's folder, as the chunk shows it; what no picture of its text names cannot be had."""
     if isinstance(reader, NotAllowed):
         raise reader
     book = await running.find_book(reader, book_id)
     [chunk] = await running.askbook.ledger.load_neighbours(book.book_id, chunk_id.lower(), 0)
-    if unquote(src) not in unquote(html.unescape(chunk.text)):
+    if unquote(src) not in list_files(chunk.text):
         raise NotFound("there is no such picture in this chunk")
     body, kind = await asyncio.to_thread(read_picture, Folder(book.folder), chunk.source_file, src)
     return Response(body, media_type=kind, headers=PICTURE_HEADERS)

@@ -93,6 +93,19 @@ async def test_a_picture_of_the_folder_is_read(robots: Path, src: str) -> None:
     assert read_picture(robots, "01.md", src) == (draw_png(), "image/png")
 
 
+@pytest.mark.parametrize("page", ["site/docs/guide/01.md", "site/docs/01.md", "site/01.md"])
+async def test_a_rooted_picture_is_found_from_the_folder_of_its_site(tmp_path: Path, page: str) -> None:
+    (tmp_path / "site" / "static").mkdir(parents=True)
+    (tmp_path / "site" / "static" / "a.png").write_bytes(draw_png())
+    (tmp_path.parent / "static").mkdir(exist_ok=True)
+    (tmp_path.parent / "static" / "b.png").write_bytes(draw_png())
+    assert read_picture(tmp_path, page, "/a.png") == (draw_png(), "image/png")
+    with pytest.raises(NotFound):
+        read_picture(tmp_path, page, "/b.png")
+    with pytest.raises(NotFound):
+        read_picture(tmp_path, page, "/../static/b.png")
+
+
 @pytest.mark.parametrize(
     "src",
     [

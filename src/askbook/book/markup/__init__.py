@@ -11,7 +11,7 @@ from askbook.book.markup.blocks import read_blocks
 from askbook.book.markup.inline import read_inline
 from askbook.book.markup.spans import Hidden, Span, join_neighbours, whole_lines
 
-MARKUP_VERSION = 1
+MARKUP_VERSION = 2
 """Lessons are read again when it changes. How they are cut is CHUNKER_VERSION, which calibrations belong to."""
 
 _COMPONENT = re.compile(

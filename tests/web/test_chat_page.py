@@ -135,6 +135,10 @@ async def test_a_mark_shows_its_quote(site: Service, browser: Browser, size: tup
         words = (await tip.locator("p").first.inner_text()).split()[:6]
         assert " ".join(words) in " ".join((await answer.inner_text()).split())
         assert await is_too_wide(page) == []
+        # Nothing lies over it, the field for questions least of all.
+        await expect(tip).to_be_in_viewport(ratio=1)
+        seen = "(one) => { const box = one.getBoundingClientRect(); return one.contains(document.elementFromPoint(box.left + 9, box.bottom - 9)); }"
+        assert await tip.evaluate(seen)
         await page.mouse.move(0, 0)
         await expect(tip).to_have_count(0)
 
@@ -176,6 +180,8 @@ async def test_a_first_visit_waits_for_its_book(tmp_path: Path, browser: Browser
             assert await is_too_wide(page) == []
             await page.goto(f"{service.url}/admin")
             await expect(page.locator("#jobs tbody tr").first).to_contain_text("Running")
+            await expect(page.locator("[data-book=robots]").get_by_role("progressbar")).to_be_visible()
+            await expect(page.get_by_text("No book yet")).to_have_count(0)
             await page.goto(f"{service.url}/")
             (folder / "go").touch()
             await expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()

@@ -69,6 +69,7 @@ async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_pa
         ("> ## Why\n> Because.\n\nafter\n", "> ## Why\n> Because.", ["Why", "Because."]),
         ("> [!NOTE]\n> Mind *it*.\n", "> [!NOTE]\n> Mind *it*.", ["Note", "Mind ", "it", "."]),
         ("So $x$ is\n\n$$\ny\n$$\n", "So $x$ is\n\n$$\ny\n$$", ["So ", "x", " is", "y"]),
+        ("One line\nand *two*.\n", "One line\nand *two*.", ["One line", "\n", "and ", "two", "."]),
         ("See [the *page*](x.md), yes.\n", "See [the *page*](x.md), yes.", ["See ", "the ", "page", ", yes."]),
     ],
 )

@@ -268,6 +268,9 @@ class _Renderer(RendererHTML):
     def text(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return self._mark(tokens[idx].content)
 
+    def softbreak(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return "<mark>\n</mark>" if self._marking else "\n"
+
     def code_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return f"<code>{self._mark(tokens[idx].content)}</code>"
 

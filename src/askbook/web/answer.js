@@ -80,6 +80,7 @@ function withTip(mark, source) {
     const says = showMath(renderMarkdown(wordsOf(source)));
     tip = make("div", { class: "tip", role: "tooltip", id: `tip-${(tips += 1)}`, onpointerenter: () => clearTimeout(leaving), onpointerleave: leave }, make("strong", {}, titleOf(source)), says);
     mark.after(tip);
+    keepInView(tip, mark);
     mark.setAttribute("aria-describedby", tip.id);
   };
   for (const [event, what] of Object.entries({ pointerenter: show, focus: show, pointerleave: leave, blur: hide, click: hide })) mark.addEventListener(event, what);
@@ -89,6 +90,13 @@ function withTip(mark, source) {
     hide();
   });
   return mark;
+}
+
+/** Above its mark, where the end of the page or the field for questions would hide it. */
+function keepInView(tip, mark) {
+  const { left, bottom, height } = tip.getBoundingClientRect();
+  const isSeen = tip.contains(tip.getRootNode().elementFromPoint(left + 9, bottom - 9));
+  if (!isSeen && mark.getBoundingClientRect().top > height) tip.style.top = `${mark.offsetTop - tip.offsetHeight - 8}px`;
 }
 
 function renderSources(sources, options) {

@@ -1,26 +1,32 @@
-"""Does each citation name the section in which its quote stands? Real answers, checked against the files.
+"""Does each citation name the section in which its quote stands, and does its page mark all that the answer shows?
 
     .venv/bin/python bench/citations.py EVAL_FOLDER …      each with `md/` and `queries.jsonl`
 
-The section is found anew, by a Markdown parser over the lesson's text and the place of the quote.
+Real answers, checked against the files. The section is found anew, by a Markdown parser over the lesson's text and the
+place of the quote. What is marked is read off the reader's page, word by word.
 """
 
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import random
+import re
 import sys
 import tempfile
 from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 
 from askbook.answer.ask import get_reply
+from askbook.api.lesson_text import rebuild_text, render_lesson
 from askbook.book.reader import read_book, read_lessons
 from askbook.book.sections import Anchors, clean_heading
-from askbook.domain import Answer, Filters, Question, Source
+from askbook.domain import Answer, Chunk, Filters, Question, Source
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
 
@@ -53,14 +59,46 @@ def is_right(source: Source, sections: tuple[list[int], list[tuple[str, str]]]) 
     return is_page or (chunk.section_title == title and chunk.url.endswith(f"#{anchor}"))
 
 
-async def measure(folder: Path, home: Path) -> tuple[int, int, int]:
+@dataclass
+class Figures:
+    answers: int = 0
+    cited: int = 0
+    right: int = 0
+    shown: int = 0
+    """Words of the answers, and how many of them the page marks."""
+    marked: int = 0
+    whole: int = 0
+    """Citations all of whose words are marked."""
+
+
+def read_words(page: str) -> Counter[str]:
+    """Without the language that is named above a listing."""
+    text = re.sub('<div class="code-head">.*?</div>|<[^>]*>', " ", page)
+    return Counter(re.findall(r"\w+", html.unescape(text)))
+
+
+def count_marked(figures: Figures, answer: Answer, source: Source, lesson: list[Chunk]) -> None:
+    said = Counter[str]()
+    for one in answer.statements:
+        if source.number in one.cites:
+            said += read_words(render_lesson(re.sub(r"\s*\[\d+\]$", "", one.text), lambda _: None).html)
+    rebuilt = rebuild_text(lesson)
+    cited = [rebuilt.find((one.start, one.end)) for one in source.quotes]
+    page = render_lesson(rebuilt.text, lambda _: None, cited).html
+    marked = said & read_words(" ".join(re.findall("<mark>(.*?)</mark>", page, re.DOTALL)))
+    figures.shown += said.total()
+    figures.marked += marked.total()
+    figures.whole += marked == said
+
+
+async def measure(folder: Path, home: Path) -> Figures:
     book_folder = folder / "md"
     lessons = read_lessons(book_folder, read_book(book_folder))[0]
     sections = {one.source_file: find_sections(one.text, one.body_start) for one in lessons}
     asked = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
     questions = [one["question"] for one in asked if one.get("answerable", True) and 10 <= len(one["question"]) <= 300]
     random.Random(7).shuffle(questions)
-    answers = right = cited = 0
+    figures = Figures()
     settings = Settings.model_validate({"askbook_home": home, "askbook_embedder": "none"})
     async with open_askbook(settings) as askbook:
         job = await askbook.jobs.submit(read_book(book_folder).book_id, str(book_folder), "incremental")
@@ -70,24 +108,27 @@ async def measure(folder: Path, home: Path) -> tuple[int, int, int]:
             reply = (await get_reply(askbook.ask(Question(question, Filters(book_id))))).reply
             if not isinstance(reply, Answer) or not reply.sources:
                 continue
-            answers += 1
+            figures.answers += 1
             for source in reply.sources:
-                cited += 1
-                if is_right(source, sections[source.passage.chunk.source_file]):
-                    right += 1
+                chunk = source.passage.chunk
+                figures.cited += 1
+                if is_right(source, sections[chunk.source_file]):
+                    figures.right += 1
                 else:
-                    print(f"  {source.passage.chunk.source_file}: {source.title} · {source.quote[:60]!r}")
-            if answers == ANSWERS:
+                    print(f"  {chunk.source_file}: {source.title} · {source.quote[:60]!r}")
+                count_marked(figures, reply, source, await askbook.ledger.load_lesson(book_id, chunk.parent_doc_id))
+            if figures.answers == ANSWERS:
                 break
-    return answers, cited, right
+    return figures
 
 
 def main(folders: list[str]) -> None:
-    print("| book | answers | citations | section right |\n|---|---|---|---|")
+    print("| book | answers | citations | section right | words shown | marked | wholly marked |\n|---|---|---|---|---|---|---|")
     for folder in map(Path, folders):
         with tempfile.TemporaryDirectory() as home:
-            answers, cited, right = asyncio.run(measure(folder, Path(home)))
-        print(f"| {folder.name} | {answers} | {cited} | {right} |", flush=True)
+            one = asyncio.run(measure(folder, Path(home)))
+        counts = f"{one.answers} | {one.cited} | {one.right} | {one.shown} | {one.marked / one.shown:.1%} | {one.whole}"
+        print(f"| {folder.name} | {counts} |", flush=True)
 
 
 if __name__ == "__main__":

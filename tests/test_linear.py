@@ -238,8 +238,7 @@ LESSONS: dict[str, Read] = {
     "markup of MDX": lambda text: read_markup(text, 0, True, {}),
     "markup": lambda text: read_markup(text, 0, False, {}),
     "includes": lambda text: expand_includes("a.md", text, 0, lambda _: None),
-    "the page": lambda text: render_lesson(text, False, lambda _: None, (len(text) // 3, len(text) // 2)),
-    "the page of MDX": lambda text: render_lesson(text, True, lambda _: None),
+    "the page": lambda text: render_lesson(text, lambda _: None, [(len(text) // 3, len(text) // 2)]),
 }
 
 

@@ -319,7 +319,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """The lesson file's characters `start` to `end`."""
+    """Words of a lesson as readers see them, and where they stand: the file's characters `start` to `end`.
+
+    The file may have markup between them that readers do not see.
+    """
 
     text: str
     start: int
@@ -336,12 +339,12 @@ class Source:
     """Verbatim: the lesson file's characters `start` to `end`."""
     start: int
     end: int
-    more: tuple[Quote, ...] = ()
-    """Other words of the same section that the answer shows."""
+    shown: tuple[Quote, ...] = ()
+    """All that an answer in the book's own words has of this section; the quote is of the first."""
 
     @property
     def quotes(self) -> tuple[Quote, ...]:
-        return Quote(self.quote, self.start, self.end), *self.more
+        return self.shown or (Quote(self.quote, self.start, self.end),)
 
     @property
     def title(self) -> str:
@@ -490,6 +493,8 @@ class Cited:
     url: str = ""
     chunk_id: str = ""
     parent_doc_id: str = ""
+    quotes: tuple[Quote, ...] = ()
+    """Those of its source; none where it was kept before they were."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askbook.answer.excerpts import BLOCK_WORDS, LINES, ROWS, WORDS, Excerpt, join, narrow, split_passage
-from askbook.answer.quotes import find_runs, place_quote
+from askbook.answer.quotes import find_own_runs, find_runs, place_quote
 from askbook.answer.selection import to_selection
 from askbook.book.chunker import split_lesson
 from askbook.domain import Passage, Piece
@@ -310,7 +310,9 @@ def check_excerpts(excerpts: list[Excerpt], page: str) -> None:
         assert at <= one.start <= one.quote[0] < one.quote[1] <= one.end
         runs = find_runs(one.passage.chunk, one.start, one.end)
         words = [word for run in runs for word in one.passage.chunk.text[slice(*run)].split()]
-        assert one.place is not None and is_within(words, page[slice(*one.place)])
+        own = find_own_runs(one.passage.chunk, one.start, one.end)
+        within = [word for run in own for word in one.passage.chunk.text[slice(*run)].split()]
+        assert one.place is not None and within and is_within(within, page[slice(*one.place)])
         # Beside the file's own words there is nothing but the label of an admonition.
         assert sorted(set(one.text.split()) - set(words)) in ([], ["**Tip**"])
         quoted = place_quote(one.passage.chunk, *one.quote)

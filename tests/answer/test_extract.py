@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from askbook.answer.ask import get_reply
 from askbook.answer.excerpts import LINES, ROWS, split_passage
 from askbook.answer.extract import Draft, compose
-from askbook.answer.quotes import is_verbatim
+from askbook.answer.quotes import find_stretch, is_verbatim
 from askbook.answer.units import split_blocks
 from askbook.book.chunker import split_lesson
-from askbook.domain import Answer, Filters, Passage, Question, Source
+from askbook.domain import Answer, Filters, Passage, Question, Quote, Source
 from askbook.settings import Settings
 from askbook.wiring import Askbook, open_askbook
 from builders import copy_home, make_chunks, make_lesson
@@ -53,7 +53,13 @@ def check_draft(draft: Draft, page: str | None = None) -> None:
         assert statement.text.endswith(f"[{number}]") and delta.endswith(statement.text)
     for source in draft.sources:
         assert is_verbatim(source)
-        assert page is None or all(page[one.start : one.end] == one.text for one in source.quotes)
+        assert page is None or page[source.start : source.end] == source.quote
+        assert source.quote in source.quotes[0].text
+        chunk = source.passage.chunk
+        for one in source.quotes:
+            # The same words may stand there twice.
+            found = [at for at in range(len(chunk.text)) if chunk.text.startswith(one.text, at)]
+            assert (one.start, one.end) in [find_stretch(chunk, at, at + len(one.text)) for at in found]
 
 
 def test_a_passage_that_is_shown_is_parsed_once() -> None:
@@ -84,6 +90,27 @@ def test_an_admonition_is_shown_with_its_label_and_quoted_from_the_file() -> Non
     draft = compose(split_passage(Passage(chunk, score=0.5, rank=1)))
     check_draft(draft, lesson.text)
     assert draft.text == ("**Chapter 1 › Brakes**\n\n**Warning**\n\nThe brake is hot.\n\n```sh\nstop --now\n```\n\n[1]")
+
+
+def test_a_source_has_all_that_is_shown_of_it_whatever_markup_lies_between() -> None:
+    """The quote is the most of it that the file has in one run; the rest is not lost."""
+    text = "The <b>arm</b> stops when <kbd>Ctrl</kbd> and <kbd>C</kbd> are {kbd}`pressed`, and *the brake* holds it.\n"
+    (chunk,) = split_lesson(make_lesson(text=text, title="Brakes"))
+    draft = compose(split_passage(Passage(chunk, score=0.5, rank=1)))
+    check_draft(draft, text)
+    (source,) = draft.sources
+    shown = "The arm stops when Ctrl and C are pressed, and *the brake* holds it."
+    assert source.quotes == (Quote(shown, 0, len(text) - 1),)
+    assert source.quote == ", and *the brake* holds it."
+
+
+def test_a_head_that_a_table_repeats_is_not_where_its_rows_stand() -> None:
+    rows = [f"| joint {number} | {'turns and ' * 8}holds |" for number in range(60)]
+    text = "\n".join(["| Joint | What it does |", "|---|---|", *rows])
+    chunk = split_lesson(make_lesson(text=text, title="Brakes"))[-1]
+    assert chunk.text.startswith("| Joint |")
+    for one in split_passage(Passage(chunk, score=0.5, rank=1)):
+        assert one.place is not None and chunk.start <= one.place[0] < one.place[1] <= chunk.end
 
 
 def test_each_page_has_its_heading() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from book_checks import check_lesson
+from book_checks import check_lesson, check_pieces
 from shelf import read_all, split, words, write_book
 
 from askbook.book.chunker import split_lesson
@@ -76,8 +76,14 @@ SHOWN = {
         "**Adds**\n\n```python\nx = 1\n```",
     ),
     "code-cell": ("```{code-cell} ipython3\n---\ntags: [hide]\n---\nx\n```", "```ipython3\nx\n```"),
-    "figure": ("```{figure} a.png\n:name: f\n\nThe caption.\n```", "The caption."),
-    "image": ("```{image} a.png\n:class: x\n:alt: A fish\n:width: 2\n```", "**A fish**"),
+    "figure": ("```{figure} a.png\n:name: f\n\nThe caption.\n```", "![](a.png)\n\nThe caption."),
+    "figure with words": (
+        ":::{figure} a.png\n:name: f\n:alt: A fish\n:width: 2\n\nThe caption.\n:::",
+        "![A fish](a.png)\n\nThe caption.",
+    ),
+    "figure elsewhere": ("```{figure} https://x.example/a.png\n:alt: A fish\n\nThe caption.\n```", "The caption."),
+    "image": ("```{image} a.png\n:class: x\n:alt: A fish\n:width: 2\n```", "![A fish](a.png)"),
+    "image below words": ("Look:\n```{image} a.png\n```", "Look:\n\n![](a.png)"),
     "formula with a label": ("$$\na\n$$ (eq:x)\n\nSee {eq}`x`.", "$$\na\n$$\n\nSee x."),
     "tab-set": ("::::{tab-set}\n:::{tab-item} One\n1\n:::\n::::", "**One**\n\n1"),
     "classes": ("::::{grid} 1 1 2 2\n:::{div} wide\nText.\n:::\n::::", "Text."),
@@ -152,7 +158,7 @@ IN_MDX = {
         "<Tabs items={['npm', 'yarn']}>\n<Tabs.Tab>\na\n</Tabs.Tab>\n<Tabs.Tab>\nb\n</Tabs.Tab>\n</Tabs>",
         "**npm**\n\na\n\n**yarn**\n\nb",
     ),
-    "card": ('<Card title="Fast" icon="x">\n  It is.\n</Card>', "**Fast**\n\n  It is."),
+    "card": ('<Card title="Fast" icon="x">\n  It is.\n</Card>', "**Fast**\n\nIt is."),
     "cards of many lines": (
         '<CardGrid>\n\t<LinkCard\n\t\thref="https://x.org"\n\t\ttitle="One"\n\t\tdescription="It is."\n\t/>\n</CardGrid>',
         "**One** It is.",
@@ -171,6 +177,28 @@ def test_markup_reads_as_its_readers_see_it(tmp_path: Path, kind: str) -> None:
     text, shown = SHOWN[kind]
     lesson, chunks = split(tmp_path, text)
     assert [chunk.text for chunk in chunks] == [shown]
+    check_lesson(lesson, chunks)
+
+
+def test_the_words_of_a_figure_may_stand_between_dashes(tmp_path: Path) -> None:
+    text = "```{figure} a.png\n---\nname: f\nalt: A fish\nwidth: 2\n---\nThe caption.\n```\n"
+    lesson, chunks = split(tmp_path, text)
+    assert [chunk.text for chunk in chunks] == ["![A fish](a.png)\n\nThe caption."]
+    check_pieces(lesson, chunks)
+
+
+@pytest.mark.parametrize("suffix", ["md", "mdx"])
+def test_what_is_indented_in_a_component_is_no_code(tmp_path: Path, suffix: str) -> None:
+    """A chunk is plain Markdown: the answer and the page read the blocks that the chunker read, and need not be told."""
+    text = (
+        "import Tabs from 'tabs'\n\n<Tabs>\n  <TabItem label=\"Linux\">\n      Run it at night.\n\n"
+        '      - once\n        - or twice\n  </TabItem>\n  <TabItem label="Mac">\n    ```sh\n    run\n      --now\n    ```\n'
+        "  </TabItem>\n</Tabs>\n"
+    )
+    lesson, chunks = split(tmp_path, text, f"m/01-a.{suffix}")
+    assert [chunk.text for chunk in chunks] == [
+        "**Linux**\n\nRun it at night.\n\n- once\n  - or twice\n\n**Mac**\n\n```sh\nrun\n  --now\n```"
+    ]
     check_lesson(lesson, chunks)
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from askbook.domain import LIVE_MESSAGES, Cited, Message, Retrieval, Thread
+from askbook.domain import LIVE_MESSAGES, Cited, Message, Quote, Retrieval, Thread
 from askbook.errors import InputError, NotFound
 from askbook.store.database import Database, open_database
 from askbook.store.schema import messages as message_rows
@@ -455,14 +455,14 @@ async def test_any_text_comes_back_and_what_cannot_be_stored_is_replaced(
     threads: Threads, question: str, answer: str, cited: str, tag: str
 ) -> None:
     """NUL and half characters would break PostgreSQL; they become U+FFFD, on both engines alike."""
-    source, search = Cited(cited, cited, cited, cited), Retrieval(cited, 1, 0.5, NOON)
+    source, search = Cited(cited, cited, cited, cited, quotes=(Quote(cited, 3, 9),)), Retrieval(cited, 1, 0.5, NOON)
     reply = said(f".{answer}", cited=(source,), tool_calls=(search,))
     thread = await threads.open(None, "book", owner=tag, metadata={tag: [tag]})
     saved = await threads.save_exchange(thread, asked(f".{question}"), reply, model=tag)
 
     assert [one.content for one in saved.messages] == [storable(f".{question}"), storable(f".{answer}")]
     kept = storable(cited)
-    assert saved.messages[1].cited == (Cited(kept, kept, kept, kept),)
+    assert saved.messages[1].cited == (Cited(kept, kept, kept, kept, quotes=(Quote(kept, 3, 9),)),)
     assert saved.retrieval_history == (Retrieval(kept, 1, 0.5, NOON),)
     assert (saved.metadata, saved.model) == ({storable(tag): [storable(tag)]}, storable(tag))
     assert await threads.load(saved.thread_id, tag) == saved

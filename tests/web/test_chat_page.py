@@ -176,6 +176,8 @@ async def test_a_first_visit_waits_for_its_book(tmp_path: Path, browser: Browser
             assert await is_too_wide(page) == []
             await page.goto(f"{service.url}/admin")
             await expect(page.locator("#jobs tbody tr").first).to_contain_text("Running")
+            await expect(page.locator("[data-book=robots]").get_by_role("progressbar")).to_be_visible()
+            await expect(page.get_by_text("No book yet")).to_have_count(0)
             await page.goto(f"{service.url}/")
             (folder / "go").touch()
             await expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()

@@ -15,7 +15,7 @@ from api.service import BOOK, Service, build_settings, ingest, serve
 from api.tenants import TENANTS, canary, make_key, open_world
 from askbook.book.pictures import MAX_BYTES, Picture, find_pictures, read_picture
 from askbook.errors import NotFound
-from askbook.wiring import open_askbook
+from askbook.wiring import Askbook, open_askbook
 from builders import copy_home
 from web.browsing import ON_BOTH, open_page
 from web.chatting import ask, is_too_wide, open_chat
@@ -35,6 +35,10 @@ It holds a cup without breaking it. <img src="../img/parts.svg" alt="The parts i
 ![Gone](../img/gone.png) ![Elsewhere](https://evil.example/pixel.png) ![Data](data:image/png;base64,AAAA)
 ![Script](javascript:canary()) ![Out](../../secret.png) ![Absolute](/etc/passwd) ![Linked](../img/link.png)
 ![Pipe](../img/pipe.png) ![Large](../img/large.png) ![Text](../img/text.png) ![Rooted](/shared.png)
+
+Words such as ../img/draft.png and code such as `![Draft](../img/draft.png)` show nothing. ![Defined][below]
+
+[below]: ../img/defined.png
 """
 NOT_SHOWN = ("Gone", "Elsewhere", "Data", "Out", "Absolute", "Linked", "Pipe", "Large", "Text")
 
@@ -48,6 +52,8 @@ def write_book(folder: Path) -> Path:
     (folder / "guide" / "01-gripper.md").write_text(LESSON)
     (folder / "img" / "gripper.png").write_bytes(draw_png())
     (folder / "img" / "parts.svg").write_bytes(SVG)
+    (folder / "img" / "draft.png").write_bytes(draw_png())
+    (folder / "img" / "defined.png").write_bytes(draw_png())
     (folder / "img" / "text.png").write_text("not a picture: SECRET-WORDS")
     (folder / "img" / "large.png").write_bytes(draw_png() + b"\0" * 50 * 2**20)
     (folder / "static" / "shared.png").write_bytes(draw_png())
@@ -85,6 +91,19 @@ def gallery(ingested: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 )
 async def test_a_picture_of_the_folder_is_read(robots: Path, src: str) -> None:
     assert read_picture(robots, "01.md", src) == (draw_png(), "image/png")
+
+
+@pytest.mark.parametrize("page", ["site/docs/guide/01.md", "site/docs/01.md", "site/01.md"])
+async def test_a_rooted_picture_is_found_from_the_folder_of_its_site(tmp_path: Path, page: str) -> None:
+    (tmp_path / "site" / "static").mkdir(parents=True)
+    (tmp_path / "site" / "static" / "a.png").write_bytes(draw_png())
+    (tmp_path.parent / "static").mkdir(exist_ok=True)
+    (tmp_path.parent / "static" / "b.png").write_bytes(draw_png())
+    assert read_picture(tmp_path, page, "/a.png") == (draw_png(), "image/png")
+    with pytest.raises(NotFound):
+        read_picture(tmp_path, page, "/b.png")
+    with pytest.raises(NotFound):
+        read_picture(tmp_path, page, "/../static/b.png")
 
 
 @pytest.mark.parametrize(
@@ -164,6 +183,9 @@ async def test_words_of_pictures_are_found_and_their_files_are_served(gallery: S
         assert "sandbox" in drawing.headers["content-security-policy"]
         assert "script-src" not in drawing.headers["content-security-policy"]
         assert drawing.headers["x-content-type-options"] == "nosniff"
+        # In the folder and named, but not shown.
+        assert client.get(place, params={"src": "../img/draft.png"}).status_code == 404
+        assert client.get(place, params={"src": "img/gripper.png"}).status_code == 404
         # In the folder, but nowhere in this text.
         assert client.get(place, params={"src": "../static/shared.png"}).status_code == 404
         assert client.get(place, params={"src": "../../secret.png"}).status_code == 404
@@ -210,7 +232,7 @@ async def test_pictures_are_shown_or_are_their_words(gallery: Service, browser: 
         await page.add_init_script(CANARY)
         await page.goto(f"{gallery.url}/read/{BOOK}")
         lesson = page.locator(".lesson")
-        for alt in ("A spindle between zwiebelfisch fingers", "The parts in a row", "Rooted"):
+        for alt in ("A spindle between zwiebelfisch fingers", "The parts in a row", "Rooted", "Defined"):
             picture = lesson.get_by_role("img", name=alt)
             await picture.scroll_into_view_if_needed()
             await expect(picture).to_have_js_property("complete", True)
@@ -219,7 +241,7 @@ async def test_pictures_are_shown_or_are_their_words(gallery: Service, browser: 
             await expect(lesson.locator(".picture", has_text=alt)).to_be_visible()
         elsewhere = lesson.get_by_role("link", name="Elsewhere")
         await expect(elsewhere).to_have_attribute("href", "https://evil.example/pixel.png")
-        assert await lesson.locator("img").count() == 3
+        assert await lesson.locator("img").count() == 4
         assert await is_too_wide(page) == []
 
         await open_chat(page, gallery.url)
@@ -234,6 +256,36 @@ async def test_pictures_are_shown_or_are_their_words(gallery: Service, browser: 
         assert await page.evaluate("window.hits") == 0
         assert watched.foreign == []
         assert [one for one in watched.errors if "404" not in one] == []
+
+
+async def test_a_drawing_that_is_opened_by_itself_runs_nothing(gallery: Service, browser: Browser) -> None:
+    async with open_page(browser, gallery.url, quiet=False) as watched:
+        page = watched.page
+        await page.add_init_script(CANARY)
+        await page.goto(f"{gallery.url}/read/{BOOK}")
+        address = await page.locator(".lesson").get_by_role("img", name="The parts in a row").get_attribute("src")
+        answer = await page.goto(f"{gallery.url}{address}")
+        assert answer is not None and b"<script>top.canary()" in await answer.body()
+        await expect(page.locator("svg text")).to_have_text("Q, K and V")
+        assert await page.evaluate("window.hits") == 0
+        # It asks for nothing, and is told so on the console.
+        assert any("script" in one for one in watched.errors)
+
+
+async def test_a_key_for_another_book_sees_none(ingested: Path, tmp_path: Path) -> None:
+    home = copy_home(ingested, tmp_path)
+    async with open_askbook(build_settings(home)) as askbook:
+        chunk = (await askbook.ledger.load_lesson(BOOK, await _find_lesson(askbook)))[0]
+        own, other = [await make_key(askbook, "", "reader", (book,)) for book in (BOOK, "another")]
+    with serve(build_settings(home, askbook_local_owner=False)) as service, service.open_client() as client:
+        place = f"/picture/{BOOK}/{chunk.id}"
+        for key, status in ((own, 200), (other, 404), ("", 401)):
+            got = client.get(place, params={"src": "../img/gripper.png"}, headers={"X-API-Key": key})
+            assert got.status_code == status
+
+
+async def _find_lesson(askbook: Askbook) -> str:
+    return next(iter((await askbook.ledger.load_records(BOOK)).values())).parent_doc_id
 
 
 async def test_readers_with_keys_see_pictures(ingested: Path, tmp_path: Path, browser: Browser) -> None:

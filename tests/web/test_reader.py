@@ -38,7 +38,7 @@ async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_pa
     for file, chunks in (await load_lessons(copy_home(ingested_demo, tmp_path))).items():
         text = (demo_folder / file).read_text(encoding="utf-8")
         rebuilt = rebuild_text(chunks)
-        mdx, of_file = file.endswith(".mdx"), list[str]()
+        of_file = list[str]()
         for piece in rebuilt.pieces:
             there = rebuilt.text[piece.text_at : piece.text_at + piece.length]
             assert there == text[piece.source_at : piece.source_at + piece.length]
@@ -47,12 +47,12 @@ async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_pa
         assert len("".join("".join(of_file).split())) >= 0.97 * len("".join(rebuilt.text.split()))
         spans = [(piece.source_at, piece.source_at + piece.length) for piece in rebuilt.pieces]
         assert all(left[1] <= right[0] for left, right in pairwise(spans))
-        whole = render_lesson(rebuilt.text, mdx, lambda _: None, anchors=rebuilt.anchors)
+        whole = render_lesson(rebuilt.text, lambda _: None, anchors=rebuilt.anchors)
         ids = re.findall(r' id="([^"]+)"', whole.html)
         for chunk in chunks:
             anchor = unquote(chunk.url.partition("#")[2])
             assert not anchor or html.escape(anchor) in ids, chunk.url
-            shown = render_lesson(rebuilt.text, mdx, lambda _: None, rebuilt.find((chunk.start, chunk.end))).html
+            shown = render_lesson(rebuilt.text, lambda _: None, [rebuilt.find((chunk.start, chunk.end))]).html
             marked = html.unescape(" ".join(re.findall(r"<mark>(.*?)</mark>", shown, re.DOTALL)))
             words = set(re.findall(r"\w+", chunk.text))
             assert set(re.findall(r"\w+", marked)) <= words, chunk.url
@@ -69,18 +69,19 @@ async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_pa
         ("> ## Why\n> Because.\n\nafter\n", "> ## Why\n> Because.", ["Why", "Because."]),
         ("> [!NOTE]\n> Mind *it*.\n", "> [!NOTE]\n> Mind *it*.", ["Note", "Mind ", "it", "."]),
         ("So $x$ is\n\n$$\ny\n$$\n", "So $x$ is\n\n$$\ny\n$$", ["So ", "x", " is", "y"]),
+        ("One line\nand *two*.\n", "One line\nand *two*.", ["One line", "\n", "and ", "two", "."]),
         ("See [the *page*](x.md), yes.\n", "See [the *page*](x.md), yes.", ["See ", "the ", "page", ", yes."]),
     ],
 )
 async def test_the_quote_is_marked_whatever_it_stands_in(text: str, quote: str, marked: list[str]) -> None:
     start = text.index(quote)
-    shown = render_lesson(text, False, lambda _: None, (start, start + len(quote))).html
+    shown = render_lesson(text, lambda _: None, [(start, start + len(quote))]).html
     assert re.findall(r"<mark>(.*?)</mark>", shown, re.DOTALL) == marked
     assert 'id="cited-passage"' in shown
 
 
 async def test_headings_keep_the_ids_that_their_author_gave() -> None:
-    shown = render_lesson("# Bias [[on-bias]]\n\n## Own {#own}\n\n## Own\n\n## Own\n", False, lambda _: None)
+    shown = render_lesson("# Bias [[on-bias]]\n\n## Own {#own}\n\n## Own\n\n## Own\n", lambda _: None)
     assert re.findall(r'<h\d id="(.*?)">(.*?)<', shown.html) == [
         ("on-bias", "Bias"),
         ("own", "Own"),
@@ -243,11 +244,11 @@ async def test_a_reader_asks_about_what_is_selected(site: Service, browser: Brow
     ],
 )
 async def test_a_lesson_is_written_as_it_reads(text: str, drawn: str) -> None:
-    assert render_lesson(text, False, lambda _: None).html.strip() == drawn
+    assert render_lesson(text, lambda _: None).html.strip() == drawn
 
 
 async def test_hostile_formulas_take_their_time_and_no_more() -> None:
     for text in ("\\(" * 50_000, "$x " * 50_000, "\\[\n" * 10_000, "\\begin{align}\n" * 5_000, "![a](b.png) " * 10_000):
         began = time.perf_counter()
-        render_lesson(text, False, lambda _: None)
+        render_lesson(text, lambda _: None)
         assert time.perf_counter() - began < 5

@@ -505,7 +505,9 @@ class _Inquiry:
             reply.text,
             datetime.now(UTC),
             confidence=reply.confidence.average_similarity if reply.confidence else None,
-            cited=tuple(to_cited(source.passage) for source in reply.sources) if isinstance(reply, Answer) else (),
+            cited=tuple(to_cited(one.passage, one.quotes) for one in reply.sources)
+            if isinstance(reply, Answer)
+            else (),
             tool_calls=tuple(self.retrievals),
             refusal=reply.reason if isinstance(reply, Refusal) else None,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from typing import Literal
 
-from askbook.answer.quotes import find_runs, place_quote
+from askbook.answer.quotes import find_own_runs, find_stretch, place_quote
 from askbook.answer.units import Block, Unit, inside_of, lies_close, split_blocks
 from askbook.domain import Passage
 
@@ -50,19 +50,13 @@ class Excerpt:
 
     @property
     def place(self) -> Run | None:
-        """Its characters in the file; none where they are not in the file's order. Labels and white space may differ."""
-        found = list[Run]()
-        for start, end in find_runs(self.passage.chunk, self.start, self.end):
-            place = place_quote(self.passage.chunk, start, end)
-            if place is None or (found and place[0] < found[-1][1]):
-                return None
-            found.append(place)
-        return (found[0][0], found[-1][1]) if found else None
+        """Its characters in the file; none where they are not in the file's order. Labels and markup may differ."""
+        return find_stretch(self.passage.chunk, self.start, self.end)
 
     @property
     def quote(self) -> Run:
         """The most of it that the file has in one run."""
-        return max(find_runs(self.passage.chunk, self.start, self.end), key=lambda run: run[1] - run[0])
+        return max(find_own_runs(self.passage.chunk, self.start, self.end), key=lambda run: run[1] - run[0])
 
     @property
     def frame(self) -> tuple[str, str]:

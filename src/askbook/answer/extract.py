@@ -11,7 +11,7 @@ from askbook.answer.cleaning import keep_book_links
 from askbook.answer.excerpts import Excerpt
 from askbook.answer.quotes import to_source
 from askbook.answer.units import prefix_of, show
-from askbook.domain import Source, Statement
+from askbook.domain import Quote, Source, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,12 @@ def compose(excerpts: Sequence[Excerpt]) -> Draft:
 
 
 def _cite(one: Excerpt, sources: dict[tuple[str, str], Source]) -> int:
-    """Two quotes of one section of a passage are one source."""
+    """Two excerpts of one section of a passage are one source."""
     source = to_source(len(sources) + 1, one.passage, *one.quote)
-    assert source is not None, "a quote is one run of its file"
+    assert source is not None and one.place is not None, "an excerpt stands in its file"
     key = one.passage.chunk.id, " › ".join(source.passage.chunk.heading_path)
     known = sources.setdefault(key, source)
-    if known is not source:
-        sources[key] = replace(known, more=(*known.more, *source.quotes))
+    sources[key] = replace(known, shown=(*known.shown, Quote(one.text, *one.place)))
     return known.number
 
 

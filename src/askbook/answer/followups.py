@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from askbook.domain import LIMIT_MAX, QUERY_MAX, Cited, Filters, Passage, SearchOutcome
+from askbook.domain import LIMIT_MAX, QUERY_MAX, Cited, Filters, Passage, Quote, SearchOutcome
 from askbook.index.keywords import STOPWORDS
 from askbook.index.ranking import Relevance, average_score, cut, rate
 from askbook.index.search import Searcher
@@ -43,11 +43,11 @@ class Resolved:
         return next(iter(self.searches))
 
 
-def to_cited(passage: Passage) -> Cited:
+def to_cited(passage: Passage, quotes: tuple[Quote, ...] = ()) -> Cited:
     """With the title above its section's: "Summary" alone names nothing."""
     chunk = passage.chunk
     title = " ".join(chunk.heading_path[-2:] if chunk.section_title else chunk.heading_path[-1:])
-    return Cited(title, chunk.text, chunk.url, chunk.id, chunk.parent_doc_id)
+    return Cited(title, chunk.text, chunk.url, chunk.id, chunk.parent_doc_id, quotes)
 
 
 _FILLERS = """

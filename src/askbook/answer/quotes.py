@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from askbook.domain import Chunk, Passage, Source
 
@@ -44,6 +45,19 @@ def find_runs(chunk: Chunk, start: int, end: int) -> list[tuple[int, int]]:
         else:
             runs.append((first, last))
     return runs
+
+
+def find_own_runs(chunk: Chunk, start: int, end: int) -> dict[tuple[int, int], tuple[int, int]]:
+    """With their places in the file, but for the head of a table that the chunk repeats: it stands above the chunk."""
+    places = {run: place_quote(chunk, *run) for run in find_runs(chunk, start, end)}
+    return {run: place for run, place in places.items() if place is not None and place[0] >= chunk.start}
+
+
+def find_stretch(chunk: Chunk, start: int, end: int) -> tuple[int, int] | None:
+    """From the first to the last of these characters in the file, with the markup between that no reader sees."""
+    places = list(find_own_runs(chunk, start, end).values())
+    in_order = all(one[1] <= after[0] for one, after in pairwise(places))
+    return (places[0][0], places[-1][1]) if places and in_order else None
 
 
 def is_verbatim(source: Source) -> bool:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
-from html import escape, unescape
+from html import escape
 from importlib.resources import files
 from itertools import groupby
 from string import Template
 from urllib.parse import quote, unquote, urlsplit
 
 from askbook.api.lesson_text import Rendered, Resolve, Span, rebuild_text, render_lesson
-from askbook.book.pictures import is_local
+from askbook.book.pictures import is_local, list_files
 from askbook.domain import Chunk, Outline, OutlineLesson
 from askbook.errors import NotFound
 
@@ -27,11 +27,11 @@ def read_url(public_id: str, lesson: OutlineLesson) -> str:
 
 def _place_pictures(public_id: str, chunks: Iterable[Chunk]) -> Resolve:
     """Where askbook shows a picture of the book's folder: by the chunk that names it; None for one that is elsewhere."""
-    texts = [(one.id, unquote(unescape(one.text))) for one in chunks]
+    shown = {file: one.id for one in chunks for file in list_files(one.text)}
 
     def place(src: str) -> str | None:
         path = unquote(src)
-        chunk_id = next((one for one, text in texts if path in text), None) if is_local(src) else None
+        chunk_id = shown.get(path) if is_local(src) else None
         return f"/picture/{public_id}/{chunk_id}?src={quote(path, safe='')}" if chunk_id else None
 
     return place
@@ -48,13 +48,11 @@ def find_lesson(outline: Outline, public_id: str, path: str) -> OutlineLesson:
 
 
 def render_page(
-    outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Span | None
+    outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Sequence[Span]
 ) -> str:
     rebuilt = rebuild_text(chunks)
-    mdx = lesson.source_file.lower().endswith(".mdx")
-    quoted = rebuilt.find(cited) if cited else None
     links, pictures = _Links(outline, public_id, lesson).resolve, _place_pictures(public_id, chunks)
-    rendered = render_lesson(rebuilt.text, mdx, links, quoted, rebuilt.anchors, pictures)
+    rendered = render_lesson(rebuilt.text, links, [rebuilt.find(one) for one in cited], rebuilt.anchors, pictures)
     has_title = rendered.headings and rendered.headings[0].level == 1
     at = outline.lessons.index(lesson)
     before = outline.lessons[at - 1] if at else None

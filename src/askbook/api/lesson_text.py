@@ -133,35 +133,24 @@ class Rendered:
 
 def render_lesson(
     text: str,
-    mdx: bool,
     resolve: Resolve,
-    cited: Span | None = None,
+    cited: Sequence[Span] = (),
     anchors: Mapping[int, str] | None = None,
     place: Resolve = lambda _src: None,
 ) -> Rendered:
     """`cited`: the words to mark; the blocks that hold them are marked too. `anchors` of headings, by their lines.
     `place`: where a picture is shown."""
     text = text.replace(BEGIN, "\ufffd").replace(END, "\ufffd")
-    lines = range(0)
-    if cited:
-        start, end = _tighten(text, *cited)
-        lines = range(text.count("\n", 0, start), text.count("\n", 0, end) + 1)
-        text = f"{text[:start]}{BEGIN}{text[start:end]}{END}{text[end:]}"
-    tokens = (_MDX if mdx else _MARKDOWN).parse(text)
+    text, lines = _set_marks(text, cited)
+    tokens = _PARSER.parse(text)
     headings = tuple(_name_headings(tokens, anchors or {}))
     _mark_blocks(tokens, lines)
     _dress(tokens)
     for token in tokens:
         if token.type == "inline" and token.children:
             token.children = list(_keep_safe(token.children, resolve))
-    shown = _Renderer(lines, place).render(tokens, _MARKDOWN.options, {})
+    shown = _Renderer(lines, place).render(tokens, _PARSER.options, {})
     return Rendered(shown.replace(BEGIN, "").replace(END, ""), headings)
-
-
-def _build_parser(mdx: bool) -> MarkdownIt:
-    parser = add_formulas(MarkdownIt("commonmark").enable(["table", "strikethrough"]))
-    parser.inline.ruler.before("link", "footnote", _read_footnote)
-    return parser.disable(["code", "html_block"]) if mdx else parser
 
 
 def _read_footnote(state: StateInline, silent: bool) -> bool:
@@ -174,7 +163,22 @@ def _read_footnote(state: StateInline, silent: bool) -> bool:
     return True
 
 
-_MARKDOWN, _MDX = _build_parser(mdx=False), _build_parser(mdx=True)
+_PARSER = add_formulas(MarkdownIt("commonmark").enable(["table", "strikethrough"]))
+_PARSER.inline.ruler.before("link", "footnote", _read_footnote)
+
+
+def _set_marks(text: str, cited: Sequence[Span]) -> tuple[str, list[range]]:
+    """The text with a sign where cited words begin and end, and the lines that they stand on."""
+    parts: list[str] = []
+    lines: list[range] = []
+    at = 0
+    for start, end in sorted(_tighten(text, *span) for span in cited):
+        start = max(start, at)
+        if start < end:
+            lines.append(range(text.count("\n", 0, start), text.count("\n", 0, end) + 1))
+            parts += text[at:start], BEGIN, text[start:end], END
+            at = end
+    return "".join(parts) + text[at:], lines
 
 
 def _tighten(text: str, start: int, end: int) -> Span:
@@ -203,13 +207,16 @@ def _name_headings(tokens: list[Token], known: Mapping[int, str]) -> Iterator[He
 _BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "fence", "code_block", "table_open", "html_block", MATH)
 
 
-def _mark_blocks(tokens: list[Token], lines: range) -> None:
+def _mark_blocks(tokens: list[Token], lines: list[range]) -> None:
     first = True
     for token in tokens:
-        if token.type in _BLOCKS and token.map and token.map[0] <= lines.stop - 1 and token.map[1] > lines.start:
+        if token.type not in _BLOCKS or not token.map:
+            continue
+        start, stop = token.map
+        if any(start < cited.stop and cited.start < stop for cited in lines):
             if token.type != "list_item_open":
                 token.attrJoin("class", "cited")
-            if first and lines:
+            if first:
                 token.meta["first"] = True
                 first = False
 
@@ -251,7 +258,7 @@ def _keep_safe(children: list[Token], resolve: Resolve) -> Iterator[Token]:
 class _Renderer(RendererHTML):
     """markdown-it's own, but for what it would let through, and with the cited words marked."""
 
-    def __init__(self, cited_lines: range, place: Resolve) -> None:
+    def __init__(self, cited_lines: list[range], place: Resolve) -> None:
         super().__init__()
         self._place = place
         self._linked = False
@@ -260,6 +267,9 @@ class _Renderer(RendererHTML):
 
     def text(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return self._mark(tokens[idx].content)
+
+    def softbreak(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return "<mark>\n</mark>" if self._marking else "\n"
 
     def code_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return f"<code>{self._mark(tokens[idx].content)}</code>"
@@ -346,7 +356,7 @@ class _Renderer(RendererHTML):
 
     def renderToken(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         shown, token = super().renderToken(tokens, idx, options, env), tokens[idx]
-        if token.map and token.map[0] >= self._cited_lines.stop:
+        if token.map and not any(token.map[0] in cited for cited in self._cited_lines):
             # The end of the cited words stood where no text is.
             self._marking = False
         # A heading keeps the id that it has.

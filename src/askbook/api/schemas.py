@@ -204,7 +204,9 @@ class Explanation(BaseModel):
 
 
 class QuotedPlace(BaseModel):
-    """Words of the book that an answer leans on, verbatim, and where they stand in the source file, in characters."""
+    """Words of the book that an answer leans on, as readers see them, and where they stand in the source file, in characters.
+
+    From the first of them to the last: markup that readers do not see (tags, a listing's settings) lies between."""
 
     quote: str
     start: int
@@ -227,7 +229,7 @@ class SourceChunk(Addressed):
     number: int | None = Field(description="That of its mark in the answer, [1]; null where it is not cited.")
     title: str
     quote: str | None = Field(description="The words that the answer leans on, verbatim; null where it is not cited.")
-    places: list[QuotedPlace] = Field(description="All of its words that the answer leans on; the first are `quote`.")
+    places: list[QuotedPlace] = Field(description="All of its words that the answer leans on; `quote` is of the first.")
     source_file: str
     start: int = Field(description="Where the quote, or the passage, begins in the source file, in characters.")
     end: int
@@ -402,7 +404,7 @@ class ChatSource(Addressed):
     chunk_index: int = Field(ge=0)
     chunk_id: str
     quote: str = Field(description="The words that the answer leans on, verbatim.")
-    places: list[QuotedPlace] = Field(description="All of its words that the answer leans on; the first are `quote`.")
+    places: list[QuotedPlace] = Field(description="All of its words that the answer leans on; `quote` is of the first.")
     pictures: list[ShownPicture] = Field(description="Those of the book's folder that the passage shows.")
 
     @classmethod
@@ -548,6 +550,7 @@ class CitedSource(Addressed):
     title: str
     text: str
     chunk_id: str
+    places: list[QuotedPlace] = Field(default=[], description="As of a source.")
     pictures: list[ShownPicture] = Field(default=[], description="As of a source.")
 
 
@@ -604,7 +607,8 @@ class ConversationThread(ThreadOverview):
 
 def _to_message(message: Message, book_id: str) -> ThreadMessage:
     told = ThreadMessage.model_validate(message, from_attributes=True)
-    for one in told.cited:
+    for one, cited in zip(told.cited, message.cited, strict=True):
+        one.places = [QuotedPlace.from_quote(quote) for quote in cited.quotes]
         one.pictures = ShownPicture.find_all(to_public_id(book_id), one.chunk_id, one.text)
     return told
 

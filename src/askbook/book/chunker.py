@@ -114,7 +114,7 @@ def _split_block(
     if size.words == 0:
         return
     prose = block.kind == "prose" and not in_item
-    dedent = _common_indent(source.text[start:end]) if in_item or (source.mdx and block.kind == "fence") else 0
+    dedent = _find_dedent(source, block, start, end) if in_item or source.mdx else 0
     unit = Unit(start, end, size, section, block, prose, block.kind == "heading", nested, dedent)
     if block.kind != "list" and size.tokens <= (TARGET if block.kind == "prose" else MAXIMUM):
         yield unit
@@ -125,6 +125,12 @@ def _split_block(
             )
     else:
         yield from (part for part in _split_leaf(source, replace(unit, part=True)) if _is_shown(source, part))
+
+
+def _find_dedent(source: Source, block: Block, start: int, end: int) -> int:
+    """In MDX nothing is code for its indent: without it a chunk is plain Markdown, and whoever reads it sees these blocks."""
+    text = source.text[start:end]
+    return len(text) if source.mdx and block.kind == "prose" else _common_indent(text)
 
 
 def _is_shown(source: Source, unit: Unit) -> bool:
@@ -401,8 +407,11 @@ def _shown_dedented(source: Source, unit: Unit) -> Iterator[Span | str]:
         at_line_start = start == source.starts[source.line_of(start) - 1]
         line = source.text[start:end]
         indent = min(unit.dedent, len(line) - len(line.lstrip(" \t"))) if at_line_start else 0
-        for part in source.shown(start + indent, end):
-            yield part if not isinstance(part, str) else part.replace("\n" + " " * unit.dedent, "\n")
+        for part in source.shown(start, end):
+            if isinstance(part, str):
+                yield part.replace("\n" + " " * unit.dedent, "\n")
+            elif part[1] > start + indent:
+                yield max(part[0], start + indent), part[1]
 
 
 def _assemble(text: str, parts: list[Span | str], headers: set[int], suspect: bool, whole_span: Span) -> _Rendered:

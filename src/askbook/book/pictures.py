@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from askbook.book.reader import read_bytes
@@ -16,7 +16,7 @@ from askbook.errors import NotFound
 
 MAX_BYTES = 10 * 2**20
 ROOTS = ("", "static", "public", "docs", "src")
-"""Where the generators of sites look for `/img/robot.png`."""
+"""Where the generators of sites look for `/img/robot.png`, below the folder that holds the site."""
 
 _IMAGE = re.compile(
     r"(?<!`)(?P<ticks>`++).+?(?<!`)(?P=ticks)(?!`)"
@@ -25,6 +25,7 @@ _IMAGE = re.compile(
     r"|<img\b(?P<attributes>[^<>]{0,2000})>",
     re.DOTALL | re.IGNORECASE,
 )
+_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,200}\]:[ \t]*<?([^\s<>]{1,1000})", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"\b(src|alt)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 _SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE svg[^>\[]*>\s*)*<svg[\s>]", re.DOTALL)
 _SIGNATURES = (
@@ -54,6 +55,12 @@ def find_pictures(text: str) -> Iterator[Picture]:
             alt, src = found["alt"], (found["src"] or "").removeprefix("<").removesuffix(">")
         if src and is_local(src):
             yield Picture(alt or "", src)
+
+
+def list_files(text: str) -> set[str]:
+    """The files of the pictures that a text shows, or defines for its lesson (`[robot]: robot.png`), without escapes."""
+    named = [*(one.src for one in find_pictures(text)), *_DEFINITION.findall(text)]
+    return {unquote(html.unescape(src)) for src in named}
 
 
 def read_attributes(tag: str) -> tuple[str, str]:
@@ -86,7 +93,10 @@ def _find_places(source_file: str, src: str) -> Iterator[tuple[str, ...]]:
     path = unquote(urlsplit(src).path) if is_local(src) else ""
     if not path or "\\" in path or "\0" in path:
         return
-    above = [posixpath.dirname(source_file)] if not path.startswith("/") else ROOTS
+    above = [posixpath.dirname(source_file)]
+    if path.startswith("/"):
+        # The site may lie anywhere above its page.
+        above = [f"{home}/{root}" for home in reversed(PurePosixPath(source_file).parents) for root in ROOTS]
     for folder in above:
         parts = tuple(posixpath.normpath(posixpath.join(folder, path.lstrip("/"))).split("/"))
         # Hidden files are no part of a book, and `..` leads out of it.

@@ -13,6 +13,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
 from askbook.book.markup import read_markup
@@ -253,7 +254,24 @@ def _without_space(text: str, start: int, stop: int) -> int:
 
 def _build_parser(mdx: bool) -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable("table").disable("reference")
-    return parser.disable(["code", "html_block"]) if mdx else parser
+    if mdx:
+        parser.disable(["code", "html_block"]).block.ruler.at("paragraph", _read_paragraph)
+    return parser
+
+
+def _read_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """In MDX nothing is code for its indent: what ends a paragraph ends it at any depth, as a listing below a tag does."""
+    rules = state.md.block.ruler.getRules("paragraph")
+    before, state.parentType, state.line = state.parentType, "paragraph", start + 1
+    while state.line < state.lineMax and not state.isEmpty(state.line):
+        goes_on = state.sCount[state.line] < 0
+        if not goes_on and any(rule(state, state.line, state.lineMax, True) for rule in rules):
+            break
+        state.line += 1
+    state.parentType = before
+    state.push("paragraph_open", "p", 1).map = [start, state.line]
+    state.push("paragraph_close", "p", -1)
+    return True
 
 
 _MARKDOWN, _MDX = _build_parser(mdx=False), _build_parser(mdx=True)

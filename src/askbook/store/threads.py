@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import RowMapping, Select, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from askbook.domain import LIVE_MESSAGES, Cited, Message, MetadataValue, Reader, Retrieval, Thread
+from askbook.domain import LIVE_MESSAGES, Cited, Message, MetadataValue, Quote, Reader, Retrieval, Thread
 from askbook.errors import InputError, NotFound
 from askbook.store.database import Database, to_storable
 from askbook.store.schema import messages, threads
@@ -260,7 +260,7 @@ def _clean_json(value: Any) -> Any:
     match value:
         case str():
             return to_storable(value)
-        case list():
+        case list() | tuple():
             return [_clean_json(one) for one in value]
         case dict():
             return {to_storable(name): _clean_json(one) for name, one in value.items()}
@@ -378,11 +378,15 @@ def _to_message(row: RowMapping, archived: bool) -> Message:
         content=row["content"],
         timestamp=row["timestamp"],
         confidence=row["confidence"],
-        cited=tuple(Cited(**one) for one in row["cited"]),
+        cited=tuple(map(_to_cited, row["cited"])),
         tool_calls=tuple(map(_to_retrieval, row["tool_calls"])),
         refusal=row["refusal"],
         archived=archived,
     )
+
+
+def _to_cited(one: Mapping[str, Any]) -> Cited:
+    return Cited(**{**one, "quotes": tuple(Quote(**quote) for quote in one.get("quotes", ()))})
 
 
 def _to_retrieval(call: Mapping[str, Any]) -> Retrieval:

@@ -128,6 +128,8 @@ const isOpen = (job) => job.status === "queued" || job.status === "running";
 
 function showShelf(jobs) {
   const cards = books.map((book) => bookCard(book, jobs.find((job) => job.book_id === book.book_id)));
+  const arriving = jobs.filter((job) => isOpen(job) && !books.some((book) => book.book_id === job.book_id));
+  cards.push(...arriving.map((job) => make("article", { class: "card book", "data-book": job.book_id }, make("h2", {}, job.book_id), progress(job))));
   const none = make("p", { class: "empty" }, "No book yet: ", make("code", {}, "askbook ingest FOLDER"), " makes one.");
   keepFocus(at("shelf"), () => at("shelf").replaceChildren(...(cards.length ? cards : [none])));
 }

@@ -55,6 +55,11 @@ function chip(source, number, options) {
   return withTip(button, source);
 }
 
+/** All that the answer leans on, one below the other; of a source that was kept without it, the passage. */
+export function wordsOf(source) {
+  return source.places.map((one) => one.quote).join("\n\n") || source.chunk_text;
+}
+
 const LEAVING_MS = 150;
 let tips = 0;
 
@@ -72,9 +77,10 @@ function withTip(mark, source) {
     clearTimeout(leaving);
     const byHand = event.type === "focus" && !mark.matches(":focus-visible");
     if (tip || byHand || mark.getAttribute("aria-expanded") === "true") return;
-    const says = showMath(renderMarkdown(source.quote || source.chunk_text));
+    const says = showMath(renderMarkdown(wordsOf(source)));
     tip = make("div", { class: "tip", role: "tooltip", id: `tip-${(tips += 1)}`, onpointerenter: () => clearTimeout(leaving), onpointerleave: leave }, make("strong", {}, titleOf(source)), says);
     mark.after(tip);
+    keepInView(tip, mark);
     mark.setAttribute("aria-describedby", tip.id);
   };
   for (const [event, what] of Object.entries({ pointerenter: show, focus: show, pointerleave: leave, blur: hide, click: hide })) mark.addEventListener(event, what);
@@ -84,6 +90,13 @@ function withTip(mark, source) {
     hide();
   });
   return mark;
+}
+
+/** Above its mark, where the end of the page or the field for questions would hide it. */
+function keepInView(tip, mark) {
+  const { left, bottom, height } = tip.getBoundingClientRect();
+  const isSeen = tip.contains(tip.getRootNode().elementFromPoint(left + 9, bottom - 9));
+  if (!isSeen && mark.getBoundingClientRect().top > height) tip.style.top = `${mark.offsetTop - tip.offsetHeight - 8}px`;
 }
 
 function renderSources(sources, options) {

@@ -5,7 +5,7 @@ import { renderFilters } from "./filters.js";
 import { renderKeyForm } from "./keyform.js";
 import { Panel } from "./panel.js";
 import { SELECTED_MAX, keyHeaders, switchTheme, takeSelection } from "./state.js";
-import { toSpan } from "./spans.js";
+import { toSpans } from "./spans.js";
 import { ThreadList } from "./threads.js";
 
 const $ = (id) => document.getElementById(id);
@@ -18,8 +18,8 @@ const state = { books: [], ingesting: [], book: null, contents: null, session: n
 const panel = new Panel($("panel"), $("veil"), { api, readUrl });
 const threads = new ThreadList($("threads"), { api, onOpen: openThread, onGone: startThread });
 
-function readUrl(source, span = toSpan(source.places?.[0])) {
-  return `/read/${encodeURIComponent(state.book.book_id)}?chunk=${encodeURIComponent(source.chunk_id)}${span}`;
+function readUrl(source) {
+  return `/read/${encodeURIComponent(state.book.book_id)}?chunk=${encodeURIComponent(source.chunk_id)}${toSpans(source.places)}`;
 }
 
 // --- opening the page ------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ async function openThread(id) {
 
 /** A kept message as the stream would have given it. */
 function toReply(message) {
-  const sources = message.cited.map((one, at) => ({ ...one, title: nameOf(one), chunk_text: one.text, quote: findQuote(message.content, one.text, at + 1) }));
+  const sources = message.cited.map((one) => ({ ...one, title: nameOf(one), chunk_text: one.text }));
   if (message.refusal) return { response: message.content, refusal: { reason: message.refusal, advice: "", nearest: sources }, sources: [], notices: [] };
   return { response: message.content, sources, notices: [], refusal: null, confidence: message.confidence, confidence_level: levelOf(message.confidence) };
 }
@@ -179,13 +179,6 @@ function allLessons() {
 function levelOf(confidence) {
   const limits = [[0.85, "high"], [0.75, "medium"], [0, "low"]];
   return confidence === null ? null : limits.find(([limit]) => confidence >= limit)[1];
-}
-
-/** The longest words before the mark that stand in the passage to the letter. */
-function findQuote(answer, passage, number) {
-  const before = answer.split(/\s*((?:\[\d{1,3}\])+)\.?/);
-  const found = before.filter((words, at) => at % 2 === 0 && before[at + 1]?.includes(`[${number}]`));
-  return found.map((words) => words.trim()).filter((words) => words && passage.includes(words)).sort((a, b) => b.length - a.length)[0] || null;
 }
 
 // --- asking ----------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 // The source beside the answer: its passage with the cited words marked, and the way to it in the book.
 
 import { icon, make, picture, renderMarkdown, safeAddress, showMath, titleOf } from "./answer.js";
-import { toPart } from "./spans.js";
 
 // Stand in the text where the quote begins and ends until it is drawn.
 const BEGIN = "\ue000";
@@ -17,7 +16,7 @@ export class Panel {
     this.chip = chip;
     chip.setAttribute("aria-expanded", "true");
     this.frame(source, number);
-    this.draw(source, { text: source.chunk_text, path: titleOf(source).split(" › "), span: "" });
+    this.draw(source, { text: source.chunk_text, path: titleOf(source).split(" › ") });
     this.element.hidden = this.veil.hidden = false;
     document.body.classList.add("panel-open");
     // On a phone it lies over the page.
@@ -37,13 +36,13 @@ export class Panel {
     this.chip = null;
   }
 
-  /** The passage in full, and where the quote stands in its file. Without it what the answer carried is shown. */
+  /** The passage in full. Without it what the answer carried is shown. */
   async load(source) {
     if (!source.chunk_id) return null;
     try {
       const { chunks } = await this.api(`/context/${source.chunk_id}?reach=0&book_id=${this.bookOf(source)}`);
       const { text, metadata } = chunks[0];
-      return { text, path: metadata.heading_path, span: source.places ? "" : toPart(text, source.quote) };
+      return { text, path: metadata.heading_path };
     } catch {
       return null;
     }
@@ -63,7 +62,7 @@ export class Panel {
     const published = safeAddress(source.url);
     const elsewhere = published && new URL(published).origin !== location.origin;
     this.body = make("div", { class: "source" });
-    this.link = make("a", { class: "button primary", hidden: !source.chunk_id }, icon("book"), "Read in the book");
+    this.link = make("a", { class: "button primary", href: this.readUrl(source), hidden: !source.chunk_id }, icon("book"), "Read in the book");
     this.element.replaceChildren(
       make("header", {}, make("h2", {}, make("span", { class: "chip" }, String(number)), "Source"), close),
       this.body,
@@ -72,19 +71,14 @@ export class Panel {
   }
 
   /** Twice: with what the answer carried, and when the whole passage is there. Whatever has the focus keeps it. */
-  draw(source, { text, path, span }) {
-    this.link.href = this.readUrl(source, span || undefined);
+  draw(source, { text, path }) {
     this.body.replaceChildren(
       make("p", { class: "path" }, path.slice(0, -1).join(" › ")),
       make("h3", {}, path.at(-1)),
-      make("div", { class: "answer passage", tabindex: "0", role: "region", "aria-label": "The passage" }, renderPassage(text, quotesOf(source), path.at(-1), (src, alt) => this.picture(source, src, alt))),
+      make("div", { class: "answer passage", tabindex: "0", role: "region", "aria-label": "The passage" }, renderPassage(text, source.places.map((one) => one.quote), path.at(-1), (src, alt) => this.picture(source, src, alt))),
     );
     this.body.querySelector("mark")?.scrollIntoView({ block: "nearest" });
   }
-}
-
-function quotesOf(source) {
-  return source.places?.map((one) => one.quote) || [source.quote].filter(Boolean);
 }
 
 function renderPassage(text, quotes, title, picture) {

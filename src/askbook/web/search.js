@@ -99,12 +99,13 @@ function renderFound(book, sections, text) {
     const path = one.heading_path;
     const { part, words } = findPart(one.text, wanted);
     const title = headingAbove(one.text, part) || path.at(-1);
+    const where = path.slice(1, one.section_title ? -1 : undefined).filter((step) => step !== title).slice(-2);
     const place = `/read/${encodeURIComponent(book)}?chunk=${one.chunk_id}${toPart(one.text, part)}`;
     return make(
       "a",
       { href: place, id: `found-${at}`, role: "option", tabindex: "-1", "aria-selected": "false" },
       make("strong", {}, title),
-      make("span", { class: "where" }, path.slice(1, one.section_title ? -1 : undefined).slice(-2).join(" › ")),
+      make("span", { class: "where" }, where.join(" › ")),
       make("span", { class: "snippet" }, markWords(cutAround(words, wanted), wanted)),
     );
   });

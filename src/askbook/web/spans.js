@@ -1,5 +1,7 @@
 // Which words of a passage the reader marks, for its address.
 
+const MARKS_MOST = 50;
+
 /** By where they stand in the passage's text, in characters. */
 export function toPart(text, quote) {
   const at = quote ? text.indexOf(quote) : -1;
@@ -8,6 +10,6 @@ export function toPart(text, quote) {
 }
 
 /** By where they stand in the file. */
-export function toSpan(place) {
-  return place ? `&from=${place.start}&to=${place.end}` : "";
+export function toSpans(places = []) {
+  return places.slice(0, MARKS_MOST).map((place) => `&from=${place.start}&to=${place.end}`).join("");
 }

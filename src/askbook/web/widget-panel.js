@@ -1,6 +1,6 @@
 // The widget's panel: a conversation with one book, in a shadow root of its own, on a page that is somebody else's.
 
-import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, renderWrong, safeAddress, showMath, titleOf } from "./answer.js";
+import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, renderWrong, safeAddress, showMath, titleOf, wordsOf } from "./answer.js";
 
 const READER = "askbook-reader";
 const SESSION = "askbook-session";
@@ -207,7 +207,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
     const back = make("button", { type: "button", class: "quiet", "aria-label": "Close the source", onclick: () => (showSource(shown, source, number, chip), chip.focus()) }, icon("close"));
     const href = safeAddress(linkTo(source));
     const link = href && make("a", { class: "button", href, target: "_blank", rel: "noopener" }, "Read it in the book");
-    shown.replaceChildren(make("div", { class: "head" }, make("b", {}, `${number}`), make("span", {}, titleOf(source)), back), make("div", { class: "answer", tabindex: "0", role: "region", "aria-label": "What it says" }, showMath(renderMarkdown(source.places?.map((one) => one.quote).join("\n\n") || source.quote || source.chunk_text))), link || "");
+    shown.replaceChildren(make("div", { class: "head" }, make("b", {}, `${number}`), make("span", {}, titleOf(source)), back), make("div", { class: "answer", tabindex: "0", role: "region", "aria-label": "What it says" }, showMath(renderMarkdown(wordsOf(source)))), link || "");
     shown.hidden = false;
     shown.scrollIntoView({ block: "nearest" });
     (link || back).focus();

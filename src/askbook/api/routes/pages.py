@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import html
 import re
 from functools import cache
 from importlib.resources import files
@@ -18,14 +17,15 @@ from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import Field
 
-from askbook.answer.quotes import find_runs, place_quote
+from askbook.answer.quotes import find_stretch
 from askbook.api.callers import Caller, find_books, get_caller
 from askbook.api.lesson_page import find_lesson, read_url, render_notice, render_page
 from askbook.api.lesson_text import CITED_ID, Span
 from askbook.api.requests import BOOK_ID, UUID
 from askbook.api.running import Reader, Running, Up
-from askbook.book.pictures import read_picture
+from askbook.book.pictures import list_files, read_picture
 from askbook.domain import Chunk, Outline, OutlineLesson, to_public_id
 from askbook.errors import NotAllowed, NotFound
 
@@ -82,7 +82,8 @@ async def admin() -> HTMLResponse:
 
 BookPath = Annotated[str, Path(pattern=BOOK_ID)]
 ChunkId = Annotated[str | None, Query(pattern=UUID)]
-Offset = Annotated[int | None, Query(ge=0, le=2**31)]
+Offsets = tuple[Annotated[int, Field(ge=0, le=2**31)], ...]
+MARKS_MOST = 50
 
 
 @router.post("/read", status_code=204)
@@ -142,11 +143,11 @@ async def read(
     running: Up,
     reader: PageReader,
     chunk: ChunkId = None,
-    start: Annotated[Offset, Query(alias="from")] = None,
-    end: Annotated[Offset, Query(alias="to")] = None,
+    starts: Annotated[Offsets, Query(alias="from", max_length=MARKS_MOST)] = (),
+    ends: Annotated[Offsets, Query(alias="to", max_length=MARKS_MOST)] = (),
     part: Annotated[str | None, Query(pattern=r"^\d{1,7}-\d{1,7}$")] = None,
 ) -> Response:
-    """A lesson. What it marks: `from` and `to`, offsets in its file; or a `part` of the `chunk`'s text; or the chunk."""
+    """A lesson. What it marks: each `from` to its `to`, offsets in its file; or a `part` of the `chunk`'s text; or the chunk."""
     if isinstance(reader, NotAllowed):
         return _ask_for_key(reader)
     try:
@@ -155,7 +156,8 @@ async def read(
         chunks = await running.askbook.ledger.load_lesson(outline.book_id, lesson.parent_doc_id)
     except NotFound as error:
         return _tell_missing(error)
-    cited = (start, end) if start is not None and end is not None and start < end else _find_cited(chunks, chunk, part)
+    told = [(start, end) for start, end in zip(starts, ends, strict=False) if start < end]
+    cited = told or _find_cited(chunks, chunk, part)
     # A long lesson takes a while to write; nobody else shall wait for it.
     page = await asyncio.to_thread(render_page, outline, book_id, lesson, chunks, cited)
     return HTMLResponse(page, headers=PRIVATE_HEADERS)
@@ -169,12 +171,12 @@ async def show_picture(
     running: Up,
     reader: PageReader,
 ) -> Response:
-    """A picture of the book's folder, as the chunk names it; what its text does not name cannot be had."""
+    """A picture of the book's folder, as the chunk shows it; what no picture of its text names cannot be had."""
     if isinstance(reader, NotAllowed):
         raise reader
     book = await running.find_book(reader, book_id)
     [chunk] = await running.askbook.ledger.load_neighbours(book.book_id, chunk_id.lower(), 0)
-    if unquote(src) not in unquote(html.unescape(chunk.text)):
+    if unquote(src) not in list_files(chunk.text):
         raise NotFound("there is no such picture in this chunk")
     body, kind = await asyncio.to_thread(read_picture, Folder(book.folder), chunk.source_file, src)
     return Response(body, media_type=kind, headers=PICTURE_HEADERS)
@@ -201,15 +203,12 @@ def _find_lesson_of(outline: Outline, chunks: list[Chunk]) -> OutlineLesson:
     return next((one for one in outline.lessons if one.source_file == file), outline.lessons[0])
 
 
-def _find_cited(chunks: list[Chunk], chunk_id: str | None, part: str | None) -> Span | None:
+def _find_cited(chunks: list[Chunk], chunk_id: str | None, part: str | None) -> list[Span]:
     chunk = next((one for one in chunks if chunk_id and one.id == chunk_id.lower()), None)
     if chunk is None:
-        return None
-    first, last = map(int, part.split("-")) if part else (0, len(chunk.text))
-    # A chunk may hold a line twice that its file has once: what the file has in one run is marked.
-    runs = find_runs(chunk, first, last) if part else []
-    longest = max(runs, key=lambda run: run[1] - run[0], default=None)
-    return (longest and place_quote(chunk, *longest)) or (chunk.start, chunk.end)
+        return []
+    first, last = map(int, part.split("-")) if part else (0, 0)
+    return [find_stretch(chunk, first, last) or (chunk.start, chunk.end)]
 
 
 def _ask_for_key(error: NotAllowed) -> Response:

@@ -44,6 +44,7 @@ _OPTIONS = re.compile(
 _API_OPTIONS = re.compile(r"(?:[ \t]{4,}[^\n]*(?:\n|\Z))+")
 _CAPTION = re.compile(r"^[ \t>]*:?(?:caption|header):[ \t]*(.+)$", re.MULTILINE)
 _ALT = re.compile(r"^[ \t>]*:?alt:[ \t]*(.+)$", re.MULTILINE)
+_PATH = re.compile(r"(?!\w+:|//)[^\s\"'()<>\[\]{}`\\]{1,1000}")
 _CONTAINER = re.compile(
     r"[ \t]*(?:\{(?P<directive>[\w:.+-]++)\}[ \t]*(?P<argument>[^\n]*)"
     r"|\{(?P<classes>[.#][^{}\n]*|[\w-]+=[^{}\n]*)\}"
@@ -318,6 +319,8 @@ class _Scan:
             body.unseen_from = self._text.rfind("\n", 0, begin) + 1
             return
         argument = found.span("argument") if found["argument"].strip() else None
+        if name in ("figure", "image") and self._show_picture(begin, end, found["argument"].strip(), options):
+            return
         if name in _PICTURES or name in _CLASSED or name.startswith("solution") or name.endswith(("-start", "-end")):
             # A path, a label or a class, which no reader sees.
             argument, name = None, name.removesuffix("-start")
@@ -330,6 +333,27 @@ class _Scan:
         self._label(begin, end, argument, name if name in LABELS else "", _PREFIXES.get(name, ""))
         if options:
             self._hide_options(options, None)
+
+    def _show_picture(self, begin: int, end: int, path: str, options: re.Match[str] | None) -> bool:
+        """As Markdown has it, on the line of its words where it has some; what a figure holds stands below it."""
+        before = "\n" if self._after_text else ""
+        alt = _ALT.search(self._text, *options.span()) if options else None
+        if not _PATH.fullmatch(path) or (alt and any(sign in alt[1] for sign in "[]")):
+            return False
+        if options is None or alt is None:
+            self._hide(begin, end, f"{before}![]({path})\n", f"![]({path})")
+            self._hide_options(options, None)
+        else:
+            opens_item = self._text[self._text.rfind("\n", 0, begin) + 1 : begin].strip(" \t>")
+            (self._hide if opens_item else self._hide_line)(begin, end)
+            self._hide(alt.end() - len(alt[0].lstrip(" \t>")), alt.start(1), f"{before}![", "![")
+            self._hide(alt.end(1), alt.end(1), f"]({path})\n", f"]({path})")
+            for start, stop in ((options.start(), alt.start()), (alt.end() + 1, options.end())):
+                if start < stop:
+                    self._hide(start, stop)
+            self.passed = options.end()
+        self._line_is_hidden = True
+        return True
 
     def _hide_options(self, options: re.Match[str] | None, seen: re.Match[str] | None) -> None:
         if options is None:

@@ -52,8 +52,17 @@ def find_sections(text: str, body_start: int) -> tuple[list[int], list[tuple[str
 
 
 def is_right(source: Source, sections: tuple[list[int], list[tuple[str, str]]]) -> bool:
+    """Of the source itself, and of each place that it quotes."""
     chunk = source.passage.chunk
-    title, anchor = sections[1][bisect_right(sections[0], source.start) - 1]
+    named = [(source.start, source.title, chunk.url), *((one.start, one.section, one.url) for one in source.quotes)]
+    return all(
+        (name, url) == (chunk.at(start).name, chunk.at(start).url) and _is_there(start, chunk.at(start), sections)
+        for start, name, url in named
+    )
+
+
+def _is_there(start: int, chunk: Chunk, sections: tuple[list[int], list[tuple[str, str]]]) -> bool:
+    title, anchor = sections[1][bisect_right(sections[0], start) - 1]
     # The page's own title and what stands above every heading are the page itself.
     is_page = not chunk.section_title and sections[1].index((title, anchor)) <= 1
     return is_page or (chunk.section_title == title and chunk.url.endswith(f"#{anchor}"))
@@ -123,7 +132,9 @@ async def measure(folder: Path, home: Path) -> Figures:
 
 
 def main(folders: list[str]) -> None:
-    print("| book | answers | citations | section right | words shown | marked | wholly marked |\n|---|---|---|---|---|---|---|")
+    print(
+        "| book | answers | citations | section right | words shown | marked | wholly marked |\n|---|---|---|---|---|---|---|"
+    )
     for folder in map(Path, folders):
         with tempfile.TemporaryDirectory() as home:
             one = asyncio.run(measure(folder, Path(home)))

@@ -327,11 +327,14 @@ class Quote:
     text: str
     start: int
     end: int
+    section: str = ""
+    """The name and the address of the section that they stand in."""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage that an answer cites, named by the section of the words in it that the answer leans on."""
+    """A passage that an answer cites, named by the section of the first words in it that the answer leans on."""
 
     number: int
     passage: Passage
@@ -340,11 +343,11 @@ class Source:
     start: int
     end: int
     shown: tuple[Quote, ...] = ()
-    """All that an answer in the book's own words has of this section; the quote is of the first."""
+    """All that an answer in the book's own words has of the passage; the quote is of the first."""
 
     @property
     def quotes(self) -> tuple[Quote, ...]:
-        return self.shown or (Quote(self.quote, self.start, self.end),)
+        return self.shown or (Quote(self.quote, self.start, self.end, self.title, self.passage.chunk.url),)
 
     @property
     def title(self) -> str:

@@ -44,8 +44,7 @@ def check_draft(draft: Draft, page: str | None = None) -> None:
     """Marks, numbers, quotes and places agree; what is streamed is what is kept."""
     assert "".join(draft.deltas) == draft.text
     assert [source.number for source in draft.sources] == list(range(1, len(draft.sources) + 1))
-    named = {(source.passage.chunk.id, source.passage.chunk.heading_path) for source in draft.sources}
-    assert len(named) == len(draft.sources)
+    assert len({source.passage.chunk.id for source in draft.sources}) == len(draft.sources)
     assert sum(len(source.quotes) for source in draft.sources) == len(draft.statements)
     for statement, delta in zip(draft.statements, draft.deltas, strict=True):
         (number,) = statement.cites
@@ -78,8 +77,16 @@ def test_an_answer_stands_under_the_name_of_its_section() -> None:
 
 def test_what_comes_from_one_section_stands_under_one_heading() -> None:
     assert show("The brake holds.\n\n![x](y.png)\n\nIt is red.\n\n## Wear\n\nIt wears off.") == (
-        "**Chapter 1 › Brakes**\n\nThe brake holds. [1]\n\nIt is red. [1]\n\n**Brakes › Wear**\n\nIt wears off. [2]"
+        "**Chapter 1 › Brakes**\n\nThe brake holds. [1]\n\nIt is red. [1]\n\n**Brakes › Wear**\n\nIt wears off. [1]"
     )
+
+
+def test_two_sections_of_one_passage_are_one_source_with_two_places() -> None:
+    passage = find("The brake holds.\n\n## Wear\n\nIt wears off.")
+    (source,) = compose(split_passage(passage)).sources
+    first, second = source.quotes
+    assert (first.section, second.section) == ("Chapter 1 › Brakes", "Brakes › Wear")
+    assert second.url == f"{first.url}#wear"
 
 
 def test_an_admonition_is_shown_with_its_label_and_quoted_from_the_file() -> None:
@@ -100,7 +107,7 @@ def test_a_source_has_all_that_is_shown_of_it_whatever_markup_lies_between() -> 
     check_draft(draft, text)
     (source,) = draft.sources
     shown = "The arm stops when Ctrl and C are pressed, and *the brake* holds it."
-    assert source.quotes == (Quote(shown, 0, len(text) - 1),)
+    assert source.quotes == (Quote(shown, 0, len(text) - 1, "Chapter 1 › Brakes", chunk.url),)
     assert source.quote == ", and *the brake* holds it."
 
 
@@ -125,7 +132,7 @@ def test_each_page_has_its_heading() -> None:
 
 def test_a_page_that_begins_with_its_title_does_not_stand_below_itself() -> None:
     assert show("# Brakes\n\nBrakes hold.\n\n## Wear\n\nThey wear off.") == (
-        "**Chapter 1 › Brakes**\n\nBrakes hold. [1]\n\n**Brakes › Wear**\n\nThey wear off. [2]"
+        "**Chapter 1 › Brakes**\n\nBrakes hold. [1]\n\n**Brakes › Wear**\n\nThey wear off. [1]"
     )
 
 

@@ -34,7 +34,7 @@ _CODE = re.compile(CODE, re.DOTALL | re.MULTILINE)
 
 def compose(excerpts: Sequence[Excerpt]) -> Draft:
     """Each excerpt is a statement under the name of its section, with the mark of its passage."""
-    sources: dict[tuple[str, str], Source] = {}
+    sources: dict[str, Source] = {}
     statements: list[Statement] = []
     deltas: list[str] = []
     title = ""
@@ -48,13 +48,13 @@ def compose(excerpts: Sequence[Excerpt]) -> Draft:
     return Draft(tuple(statements), tuple(sources.values()), tuple(deltas))
 
 
-def _cite(one: Excerpt, sources: dict[tuple[str, str], Source]) -> int:
-    """Two excerpts of one section of a passage are one source."""
+def _cite(one: Excerpt, sources: dict[str, Source]) -> int:
+    """Two excerpts of one passage are one source with two places, each named by its own section."""
     source = to_source(len(sources) + 1, one.passage, *one.quote)
     assert source is not None and one.place is not None, "an excerpt stands in its file"
-    key = one.passage.chunk.id, " › ".join(source.passage.chunk.heading_path)
-    known = sources.setdefault(key, source)
-    sources[key] = replace(known, shown=(*known.shown, Quote(one.text, *one.place)))
+    chunk = source.passage.chunk
+    known = sources.setdefault(chunk.id, source)
+    sources[chunk.id] = replace(known, shown=(*known.shown, Quote(one.text, *one.place, chunk.name, chunk.url)))
     return known.number
 
 

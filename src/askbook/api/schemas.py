@@ -203,7 +203,7 @@ class Explanation(BaseModel):
     )
 
 
-class QuotedPlace(BaseModel):
+class QuotedPlace(Addressed):
     """Words of the book that an answer leans on, as readers see them, and where they stand in the source file, in characters.
 
     From the first of them to the last: markup that readers do not see (tags, a listing's settings) lies between."""
@@ -211,14 +211,15 @@ class QuotedPlace(BaseModel):
     quote: str
     start: int
     end: int
+    section: str = Field(description="That they stand in; `url` is its address.")
 
     @classmethod
     def from_quote(cls, quote: Quote) -> Self:
-        return cls(quote=quote.text, start=quote.start, end=quote.end)
+        return cls(quote=quote.text, start=quote.start, end=quote.end, section=quote.section, url=quote.url)
 
 
 class SourceChunk(Addressed):
-    """A passage that the answer was made from, once for each section of it that is cited; the best score first."""
+    """A passage that the answer was made from, each once; the best score first."""
 
     content: str
     chunk_id: str

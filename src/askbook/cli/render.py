@@ -160,7 +160,8 @@ def _show_sources(answer: Answer) -> None:
         line = f"[{source.number}] {chunk.url or source.title} (score: {source.passage.rating:.2f})"
         # An address that is cut by a newline can be neither clicked nor copied: the terminal wraps it by itself.
         out.print(Text(clean(line)), soft_wrap=True)
-        out.print(Text(clean(f"    {source.title}{place}"), style="dim"), soft_wrap=True)
+        sections = " · ".join(dict.fromkeys(quote.section for quote in source.quotes)) or source.title
+        out.print(Text(clean(f"    {sections}{place}"), style="dim"), soft_wrap=True)
 
 
 def _show_refusal(refusal: Refusal, before: str) -> None:

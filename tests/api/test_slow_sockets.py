@@ -21,6 +21,8 @@ from api.service import wait_until
 from askbook.api.sockets import HEAD_BYTES, HEAD_SECONDS, PromptRequests
 from figures import Figure
 
+pytestmark = pytest.mark.row("L4")
+
 SECONDS = 0.5
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 

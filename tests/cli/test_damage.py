@@ -20,6 +20,8 @@ from askbook.index.embedders.minilm import MiniLM, bundled_weights
 from cli.serving import ASKBOOK, build_environment
 from figures import Figure
 
+pytestmark = pytest.mark.row("F7")
+
 QUESTION, ANSWER = "With what force does the gripper close?", "40 newtons"
 VECTOR = 384 * 4
 DENSE = "vectors/askbook/segments/*/vector_storage-dense/vectors/chunk_0.mmap"
@@ -182,7 +184,7 @@ def test_byte_ranges_of_the_index(place: Path, whole: Path, torture: bool, figur
         assert ANSWER in asked.stdout or asked.returncode == 1 or told_so, asked.stdout
         assert _run(place, "verify", "--repair").returncode == 0
         assert ANSWER in _run(place, "ask", QUESTION).stdout
-    figure(f"F7: {count} byte ranges of the index: {seen} seen by verify, {count - seen} without effect; all mended")
+    figure(f"F7: {count} byte ranges of the index: {seen} seen by verify, {count - seen} without effect; all mended", count)
 
 
 def test_byte_ranges_of_the_database(place: Path, whole: Path, torture: bool, figure: Figure) -> None:
@@ -194,7 +196,7 @@ def test_byte_ranges_of_the_database(place: Path, whole: Path, torture: bool, fi
         told += asked.returncode or verified.returncode
         told_so = verified.returncode == 1 and NOT_IN_BOOK not in asked.stdout
         assert ANSWER in asked.stdout or asked.returncode == 1 or told_so, asked.stdout
-    figure(f"F7: {count} byte ranges of the database: {told} told, {count - told} without effect, no wrong refusal")
+    figure(f"F7: {count} byte ranges of the database: {told} told, {count - told} without effect, no wrong refusal", count)
 
 
 async def test_byte_ranges_of_the_weights(tmp_path: Path) -> None:

@@ -135,6 +135,7 @@ FAILURES: dict[str, tuple[Any, str, int]] = {
 }
 
 
+@pytest.mark.row("S6")
 @pytest.mark.parametrize("name", FAILURES)
 async def test_failures_are_typed_in_time_and_keep_the_key(name: str) -> None:
     answer, message, tries = FAILURES[name]

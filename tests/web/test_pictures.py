@@ -87,6 +87,7 @@ async def test_a_picture_of_the_folder_is_read(robots: Path, src: str) -> None:
     assert read_picture(robots, "01.md", src) == (draw_png(), "image/png")
 
 
+@pytest.mark.row("B4")
 @pytest.mark.parametrize(
     "src",
     [

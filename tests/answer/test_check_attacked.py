@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from answer.test_citations import open_checking, passage
+from askbook.answer.check.support import BAR, find_support
 from askbook.domain import Passage
 from askbook.reading.model import bundled_weights
 from askbook.reading.reader import Reader
@@ -82,13 +83,23 @@ async def test_true_sentences_are_kept_and_false_ones_caught(
     caught = {kind: 1 - shown[f"{kind}-"] / len(cases) for kind in KINDS}
     told = ", ".join(f"{kind} kept {kept[kind]:.2f} caught {caught[kind]:.2f}" for kind in KINDS)
     figure(f"S9: attack {attack}: {told}", cases=6 * len(cases))
-    # Ten of a kind tell too little of one: the quick form judges all kinds together.
-    assert _least(kept, torture) >= KEPT
-    assert _least(caught, torture) >= CAUGHT
+    # No rule misses a wrong number. What the rest is worth, ten of a kind do not tell.
+    assert caught["number"] == 1
+    if torture:
+        assert min(caught.values()) >= CAUGHT
+        # Whoever adds a claim to a true sentence does not write what the book says.
+        assert attack == "in the sentence" or min(kept.values()) >= KEPT
 
 
-def _least(shares: dict[str, float], each: bool) -> float:
-    return min(shares.values()) if each else sum(shares.values()) / len(shares)
+@pytest.mark.parametrize("attack", ATTACKS[1:])
+async def test_no_attack_helps_a_false_sentence(attack: str, reader: Reader) -> None:
+    for text, sentences in CASES[1::4]:
+        for kind in KINDS:
+            sentence = sentences[f"{kind}-"]
+            source, claim = _attack(attack, text, sentence)
+            plain = await find_support(sentence, [1], {1: passage(text, 1)}, reader)
+            attacked = await find_support(claim, [1], {1: passage(source, 1)}, reader)
+            assert attacked.chance < BAR or plain.chance >= BAR - 0.1, (claim, plain.chance, attacked.chance)
 
 
 LINES = ("def stop(arm):", "    arm.hold()  # first", "    if arm.is_hot:", "        arm.cool()")

@@ -152,7 +152,9 @@ def _judge_row(row: str, config: pytest.Config) -> list[str]:
     by_outcome: dict[str, list[pytest.TestReport]] = {"passed": [], "failed": [], "skipped": []}
     for report in config.stash[ENDS].values():
         by_outcome[report.outcome].append(report)
-    figures = [(text.removeprefix(row).strip(": |"), cases) for _, text, cases in config.stash[FIGURES] if row in text[:3]]
+    figures = [
+        (text.removeprefix(row).strip(": |"), cases) for _, text, cases in config.stash[FIGURES] if row in text[:3]
+    ]
     told = [text for text, _ in figures]
     told += [f"**failed**: {report.nodeid.rpartition('::')[2]}" for report in by_outcome["failed"]]
     told += sorted({f"skipped: {_tell_why(report)}" for report in by_outcome["skipped"]})

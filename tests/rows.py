@@ -24,11 +24,11 @@ class Row:
 
 
 ROWS = {
-    "L1": Row(
-        "50 readers with 50 keys, 5 min, a stand-in model (2 s, p95 4 s)", "p95 < 5 s; own p95 < 300 ms; no 5xx"
-    ),
+    "L1": Row("50 readers with 50 keys, 5 min, a stand-in model (2 s, p95 4 s)", "p95 < 5 s; own p95 < 300 ms; no 5xx"),
     "L2": Row("L1 while a book is ingested", "as L1; no read fails"),
-    "L3": Row("300 streams left before the first byte, after it, midway", "all gone within 2 s; nothing half is stored"),
+    "L3": Row(
+        "300 streams left before the first byte, after it, midway", "all gone within 2 s; nothing half is stored"
+    ),
     "L4": Row("200 slow sockets beside 10 readers", "closed within 15 s; p95 at most 20 % worse"),
     "L5": Row("rate limit: bursts, spoofed addresses, two processes", "≤ 100 a minute a key; 429 with Retry-After"),
     "L6": Row("60 min of mixed traffic with reading and edits", "RSS at the end ≤ 1.05 × that after a third; no 5xx"),

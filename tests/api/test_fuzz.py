@@ -69,7 +69,10 @@ def target(
         target = Target(service.url, asyncio.run(_make_key(made)))
         yield target
     assert asyncio.run(_find_stored(made)) == []
-    figure(f"B1 on {request.param}: {target.statuses.total()} cases, by status {sorted(target.statuses.items())}", target.statuses.total())
+    figure(
+        f"B1 on {request.param}: {target.statuses.total()} cases, by status {sorted(target.statuses.items())}",
+        target.statuses.total(),
+    )
 
 
 async def _make_key(made: Settings) -> str:

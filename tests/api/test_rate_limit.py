@@ -100,7 +100,10 @@ async def test_no_minute_holds_more_than_the_limit(figure: Figure) -> None:
         if (await limiter.spend("ann")).allowed:
             allowed.append(clock.now)
     worst = max(sum(start <= at < start + 60 for at in allowed) for start in allowed)
-    figure(f"L5: at most {worst} in any minute, {len(allowed)} of 3000 let in over {allowed[-1] - allowed[0]:.0f} s", cases=3000)
+    figure(
+        f"L5: at most {worst} in any minute, {len(allowed)} of 3000 let in over {allowed[-1] - allowed[0]:.0f} s",
+        cases=3000,
+    )
     assert worst == 100
 
 

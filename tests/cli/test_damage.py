@@ -184,7 +184,9 @@ def test_byte_ranges_of_the_index(place: Path, whole: Path, torture: bool, figur
         assert ANSWER in asked.stdout or asked.returncode == 1 or told_so, asked.stdout
         assert _run(place, "verify", "--repair").returncode == 0
         assert ANSWER in _run(place, "ask", QUESTION).stdout
-    figure(f"F7: {count} byte ranges of the index: {seen} seen by verify, {count - seen} without effect; all mended", count)
+    figure(
+        f"F7: {count} byte ranges of the index: {seen} seen by verify, {count - seen} without effect; all mended", count
+    )
 
 
 def test_byte_ranges_of_the_database(place: Path, whole: Path, torture: bool, figure: Figure) -> None:
@@ -196,7 +198,9 @@ def test_byte_ranges_of_the_database(place: Path, whole: Path, torture: bool, fi
         told += asked.returncode or verified.returncode
         told_so = verified.returncode == 1 and NOT_IN_BOOK not in asked.stdout
         assert ANSWER in asked.stdout or asked.returncode == 1 or told_so, asked.stdout
-    figure(f"F7: {count} byte ranges of the database: {told} told, {count - told} without effect, no wrong refusal", count)
+    figure(
+        f"F7: {count} byte ranges of the database: {told} told, {count - told} without effect, no wrong refusal", count
+    )
 
 
 @pytest.fixture
@@ -206,7 +210,9 @@ def package(tmp_path: Path) -> Path:
     return Path(shutil.copytree(installed, tmp_path / "installed" / "askbook", copy_function=os.symlink))
 
 
-@pytest.mark.parametrize("name", ["index/embedders/data/minilm.onnx", "reading/data/reader.onnx", "data/tokenizer.json"])
+@pytest.mark.parametrize(
+    "name", ["index/embedders/data/minilm.onnx", "reading/data/reader.onnx", "data/tokenizer.json"]
+)
 def test_byte_ranges_of_the_weights(name: str, package: Path, place: Path, torture: bool, figure: Figure) -> None:
     file, chance, count, refused = package / name, random.Random(13), 20 if torture else 2, 0
     whole = file.resolve()

@@ -27,7 +27,6 @@ pytestmark = [pytest.mark.row("L6"), pytest.mark.torture, pytest.mark.timeout(60
 
 
 def _megabytes(server: Server) -> float:
-    """That are resident, without what is mapped from files: the index is, and how much of it stays is the kernel's choice."""
     told = dict(line.split(":", 1) for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines())
     return int(told["VmRSS"].split()[0]) / 1024
 

@@ -21,13 +21,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "train"))
 
+from rows import HELD_SOURCES, Contrast, Row, is_for_calibration, read_contrast  # noqa: E402
+
 from askbook.answer.check.support import BAR, find_support, find_verbatim  # noqa: E402
 from askbook.answer.citations import Checking  # noqa: E402
 from askbook.answer.selection import to_selection  # noqa: E402
 from askbook.domain import Passage  # noqa: E402
 from askbook.reading.model import bundled_weights  # noqa: E402
 from askbook.reading.reader import Reader  # noqa: E402
-from rows import HELD_SOURCES, Contrast, Row, is_for_calibration, read_contrast  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "reader"
 BARS = (0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8)

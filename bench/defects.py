@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-from rows import PAGE, tell_when, write_line  # noqa: E402
+from reliability import PAGE, tell_when, write_line  # noqa: E402
 
 HEADING = "## Deliberate defects"
 

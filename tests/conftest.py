@@ -24,7 +24,7 @@ from builders import copy_home
 from canaries import Listener
 from databases import fresh_postgres
 from figures import Figure
-from rows import NOT_RUN, ROWS, tell_when, write_line
+from reliability import NOT_RUN, ROWS, tell_when, write_line
 
 DEMO = "physical-ai-robotics"
 HERE = Path(__file__).parent
@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         named = {row for mark in item.iter_markers("row") for row in mark.args}
         if unknown := named - ROWS.keys():
-            raise pytest.UsageError(f"{item.nodeid} names a row that tests/rows.py does not have: {unknown}")
+            raise pytest.UsageError(f"{item.nodeid} names a row that tests/reliability.py does not have: {unknown}")
     if row := config.getoption("--row"):
         chosen = [item for item in items if any(row in mark.args for mark in item.iter_markers("row"))]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from rows import NOT_RUN, ROOT, ROWS, name_version, read_lines
+from reliability import NOT_RUN, ROOT, ROWS, name_version, read_lines
 
 BESIDE, ALONE = ("L6",), ("L4", "L1", "L2")
 # Hundreds of models are opened in one process: glibc would keep the memory of each thread's.

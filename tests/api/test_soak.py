@@ -61,7 +61,7 @@ def _is_done(client: httpx2.Client, job_id: str) -> bool:
 
 def test_memory_stays_where_it_was(robots_folder: Path, tmp_path: Path, figure: Figure) -> None:
     folder = Path(shutil.copytree(robots_folder, tmp_path / "book"))
-    statuses, sizes = Counter[int](), list[float]()
+    statuses, sizes, third = Counter[int](), list[float](), 1
     with serve(tmp_path / "home", str(folder), ASKBOOK_RATE_LIMIT="0") as server, server.client() as client:
         wait_until(lambda: client.get("/contents").json().get("modules"), 120)
         started = time.monotonic()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rows import ROWS, read_lines
+from reliability import ROWS, read_lines
 
 HERE = Path(__file__).parent
 PROMISED = HERE.parents[1] / "shared" / "RELIABILITY.md"

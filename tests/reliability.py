@@ -82,11 +82,11 @@ def read_lines() -> dict[str, list[str]]:
 
 
 def name_version() -> str:
-    """The commit; what is not committed of the code is told by a plus."""
-    told = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+", "--exclude=*"], capture_output=True, text=True, cwd=ROOT
-    )
-    return told.stdout.strip() or "?"
+    """The commit; a plus says that something but the page itself is not committed."""
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    changed = subprocess.run([*git, "status", "--porcelain", "--", ".", f":!{PAGE}"], capture_output=True).stdout
+    return (commit or "?") + ("+" if changed else "")
 
 
 def tell_when() -> str:

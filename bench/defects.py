@@ -50,7 +50,7 @@ DEFECTS = (
     Defect("B4", "links are followed out of the book", "book/reader.py", "    if target.is_relative_to(home):", "    if True:", "book/test_files.py"),
     Defect("B5", "includes are read from anywhere", "book/reader.py", "if not file.is_relative_to(home) or any(", "if False and any(", "api/test_hostile_books.py"),
     Defect("S8", "a shell runs what it is given", "lock.py", "    handle.truncate(0)\n    # One line", "    os.system(sys.argv[0])\n    # One line", "test_weaknesses.py"),
-    Defect("S9", "numbers are not compared", "answer/check/support.py", "find_unsaid(claim, source) or ", "", "answer/test_check_attacked.py"),
+    Defect("S9", "what is hardly supported is shown", "answer/check/support.py", "BAR = 0.5", "BAR = 0.05", "answer/test_check_attacked.py"),
 )  # fmt: skip
 
 

@@ -85,9 +85,11 @@ async def test_true_sentences_are_kept_and_false_ones_caught(
     caught = {kind: 1 - shown[f"{kind}-"] / len(cases) for kind in KINDS}
     told = ", ".join(f"{kind} kept {kept[kind]:.2f} caught {caught[kind]:.2f}" for kind in KINDS)
     figure(f"S9: attack {attack}: {told}", cases=6 * len(cases))
-    # No rule misses a wrong number. What the rest is worth, ten of a kind do not tell.
+    # No rule misses a wrong number. Of the other kinds ten each are too few to be judged one by one.
     assert caught["number"] == 1
-    if torture:
+    if not torture:
+        assert sum(caught.values()) / len(KINDS) >= CAUGHT
+    else:
         assert min(caught.values()) >= CAUGHT
         # Whoever adds a claim to a true sentence does not write what the book says.
         assert attack == "in the sentence" or min(kept.values()) >= KEPT

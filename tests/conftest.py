@@ -24,6 +24,7 @@ from builders import copy_home
 from canaries import Listener
 from databases import fresh_postgres
 from figures import Figure
+from reliability import NOT_RUN, ROWS, tell_when, write_line
 
 DEMO = "physical-ai-robotics"
 HERE = Path(__file__).parent
@@ -52,6 +53,7 @@ together fill 3.5 GB."""
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--torture", action="store_true", help="run the long form of the tests")
+    parser.addoption("--row", choices=ROWS, help="run one row of docs/reliability.md; with --torture, write its line")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -60,15 +62,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.relative_to(HERE).as_posix().startswith(TIMED):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=3))
+    for item in items:
+        named = {row for mark in item.iter_markers("row") for row in mark.args}
+        if unknown := named - ROWS.keys():
+            raise pytest.UsageError(f"{item.nodeid} names a row that tests/reliability.py does not have: {unknown}")
+    if row := config.getoption("--row"):
+        chosen = [item for item in items if any(row in mark.args for mark in item.iter_markers("row"))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
     if config.getoption("--torture"):
         return
     for item in items:
-        if "torture" in item.keywords:
+        if item.get_closest_marker("torture"):
             item.add_marker(pytest.mark.skip(reason="long form: make torture"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[FIGURES] = []
+    config.stash[ENDS] = {}
+    config.pluginmanager.register(Ends(config))
     # The quick form tries the same examples each time; the long form looks for new ones.
     hypothesis.settings.register_profile("quick", derandomize=True)
     hypothesis.settings.load_profile("default" if config.getoption("--torture") else "quick")
@@ -83,13 +95,35 @@ def _find_turn(item: pytest.Item) -> int:
 
 # --- what was measured, told at the end -----------------------------------------------------------
 
-FIGURES = pytest.StashKey[list[str]]()
+FIGURES = pytest.StashKey[list[tuple[str, str, int]]]()
+"""By which test, what, of how many cases."""
+ENDS = pytest.StashKey[dict[str, pytest.TestReport]]()
+"""How each test ended."""
 
 
 @pytest.fixture(scope="session")
 def figure(pytestconfig: pytest.Config) -> Figure:
     """Tells a measured figure at the end of the run."""
-    return pytestconfig.stash[FIGURES].append
+
+    def tell(text: str, cases: int = 0) -> None:
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        pytestconfig.stash[FIGURES].append((test, text, cases))
+
+    return tell
+
+
+class Ends:
+    """What became of each test, here or in a worker; of one that is measured again, the last."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if str(report.outcome) == "rerun":
+            told = self._config.stash[FIGURES]
+            told[:] = [one for one in told if one[0] != report.nodeid]
+        elif report.when == "call" or not report.passed:
+            self._config.stash[ENDS][report.nodeid] = report
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -99,13 +133,39 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    node.config.stash[FIGURES].extend(getattr(node, "workeroutput", {}).get("figures", []))
+    node.config.stash[FIGURES].extend(map(tuple, getattr(node, "workeroutput", {}).get("figures", [])))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if figures := sorted(config.stash[FIGURES]):
+    if figures := sorted(text for _, text, _ in config.stash[FIGURES]):
         terminalreporter.section("figures")
         terminalreporter.write("\n".join(figures) + "\n")
+    if row := config.getoption("--row"):
+        cells = _judge_row(row, config)
+        if config.getoption("--torture"):
+            write_line(row, cells)
+        terminalreporter.write(f"{row}: {' | '.join(cells)}\n")
+
+
+def _judge_row(row: str, config: pytest.Config) -> list[str]:
+    """What it tries, cases, bar, what was measured, whether it holds, when."""
+    by_outcome: dict[str, list[pytest.TestReport]] = {"passed": [], "failed": [], "skipped": []}
+    for report in config.stash[ENDS].values():
+        by_outcome[report.outcome].append(report)
+    figures = [
+        (text.removeprefix(row).strip(": |"), cases) for _, text, cases in config.stash[FIGURES] if row in text[:3]
+    ]
+    told = [text for text, _ in figures]
+    told += [f"**failed**: {report.nodeid.rpartition('::')[2]}" for report in by_outcome["failed"]]
+    told += sorted({f"skipped: {_tell_why(report)}" for report in by_outcome["skipped"]})
+    ran = by_outcome["passed"] + by_outcome["failed"]
+    cases = sum(cases for _, cases in figures) or len(ran)
+    held = ("**no**" if by_outcome["failed"] else "yes") if ran else NOT_RUN
+    return [ROWS[row].tries, f"{cases:,}", ROWS[row].bar, "; ".join(told) or f"{len(ran)} tests", held, tell_when()]
+
+
+def _tell_why(report: pytest.TestReport) -> str:
+    return report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else ""
 
 
 # --- what every test may use ----------------------------------------------------------------------

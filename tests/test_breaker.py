@@ -8,6 +8,8 @@ import pytest
 
 from askbook.breaker import Breaker, Outcome
 
+pytestmark = pytest.mark.row("F5")
+
 
 @dataclass
 class Clock:

@@ -48,15 +48,27 @@ def own_folder(home: Path) -> Iterator[None]:
                 f"the data in {home} is in use by {who or 'another process'}{where}",
                 "End that process or wait for it, then run this again; or set ASKBOOK_HOME to another folder.",
             ) from error
-        handle.truncate(0)
-        # One line, whatever was typed: the next one names a server.
-        command = " ".join(" ".join(["askbook", *sys.argv[1:]]).split())
-        handle.write(f"`{command[:200]}` (process {os.getpid()})\n")
-        handle.flush()
+        try:
+            _sign(handle)
+        except OSError as error:
+            raise StorageError(
+                f"the data folder {home} cannot be written to: {error.strerror}",
+                "Free some disk space, then run the same command again.",
+            ) from error
         try:
             yield
         finally:
-            handle.truncate(0)
+            # A name that stays is nobody's: the lock is gone with this process.
+            with contextlib.suppress(OSError):
+                handle.truncate(0)
+
+
+def _sign(handle: IO[str]) -> None:
+    handle.truncate(0)
+    # One line, whatever was typed: the next one names a server.
+    command = " ".join(" ".join(["askbook", *sys.argv[1:]]).split())
+    handle.write(f"`{command[:200]}` (process {os.getpid()})\n")
+    handle.flush()
 
 
 def announce(home: Path, server: Server) -> None:

@@ -42,11 +42,11 @@ class Weights:
     tokenizer_sha256: str | None = None
 
 
-def check_present(failure: type[AskbookError], *files: Path) -> None:
+def check_present(failure: type[AskbookError], *files: Path, hint: str | None = None) -> None:
     for file in files:
         if not file.is_file():
             names = " and ".join(one.name for one in files)
-            raise failure(f"There is no {file.name} in the folder `{file.parent.name}`", f"Put {names} into it.")
+            raise failure(f"There is no {file.name} in the folder `{file.parent.name}`", hint or f"Put {names} into it.")
 
 
 def check_published(weights: Weights, failure: type[AskbookError], of: str, hint: str) -> None:

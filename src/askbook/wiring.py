@@ -34,7 +34,7 @@ from askbook.errors import (
 )
 from askbook.index.embedders.base import Embedder
 from askbook.index.rerankers.base import Reranker
-from askbook.index.search import Deadlines, Searcher
+from askbook.index.search import WORDS_ONLY, Deadlines, Searcher
 from askbook.index.vectors.base import VectorIndex
 from askbook.index.vectors.checks import split_batches
 from askbook.index.vectors.served import ServedIndex
@@ -127,6 +127,7 @@ class Askbook:
             self.settings.askbook_answer_seconds,
             self.settings.askbook_check,
             self.settings.askbook_ask_seconds,
+            (WORDS_ONLY,) if self.embedder is None and self.settings.askbook_embedder != "none" else (),
         )
         return ask(parts, question)
 
@@ -383,7 +384,7 @@ def build_embedder(
             except EmbedderUnavailable as error:
                 if folder:
                     raise
-                return None, (f"{error.message}: searching by keywords only",)
+                return None, (f"{error.message}: searching by keywords only. Install askbook anew.",)
 
 
 def build_reranker(settings: Settings, breaker: Breaker | None = None) -> Reranker | None:

@@ -52,6 +52,8 @@ from askbook.errors import AskbookError, BrokenOff, IndexUnavailable, InputError
 from builders import make_chunks, make_lesson
 from figures import Figure
 
+pytestmark = pytest.mark.row("F3")
+
 Api = Literal["chat", "responses"]
 KEY = "sk-canary-0123456789-0123456789-0123456789-abcdef"
 QUESTION = "What is a node?"
@@ -678,6 +680,7 @@ async def test_a_status_tells_enough_where_its_body_does_not(how: str) -> None:
     assert (told.spent.tries, told.seconds < 2) == (1, True)
 
 
+@pytest.mark.row("S7")
 async def test_a_redirect_is_not_followed(api: Api) -> None:
     with scripted_model([LOOKS]) as elsewhere:
         told, model = await ask([Status(307, headers={"Location": f"{elsewhere.url}/chat/completions"})], api)
@@ -847,6 +850,7 @@ async def test_cancelled_from_outside_it_ends_too(api: Api) -> None:
 # --- what stays private ---------------------------------------------------------------------------
 
 
+@pytest.mark.row("S6")
 async def test_the_key_is_sent_as_authorization_and_nowhere_else(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     body = {"error": {"message": f"wrong key {KEY}", "code": KEY, "type": KEY, "param": KEY}}
@@ -886,6 +890,7 @@ async def test_without_a_key_none_is_sent_whatever_the_environment_holds(
     assert "authorization" not in sent
 
 
+@pytest.mark.row("S7")
 def test_the_sdk_is_imported_late_and_calls_nobody_else(tmp_path: Path) -> None:
     """With a key in the environment the SDK would send its traces to its vendor, also when the process ends."""
     with scripted_model([LOOKS, say(ANSWER)]) as model:

@@ -33,7 +33,10 @@ MARKER = re.compile(
 SEARCHES_MAX = 4
 RULES = read_prompt().replace(NOT_IN_BOOK, "")
 
-pytestmark = pytest.mark.skipif(not INJECTIONS.is_file(), reason="skipped: shared/injections.json is not there")
+pytestmark = [
+    pytest.mark.row("S4"),
+    pytest.mark.skipif(not INJECTIONS.is_file(), reason="skipped: shared/injections.json is not there"),
+]
 
 
 def load(place: str) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from figures import Figure
 
 pytestmark = [
     pytest.mark.torture,
+    pytest.mark.row("M1"),
     pytest.mark.timeout(3600),
     pytest.mark.skipif(not is_installed(), reason="a real model is installed by make torture alone"),
 ]

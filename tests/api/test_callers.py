@@ -227,6 +227,7 @@ async def test_an_admin_of_one_tenant_is_nobody_elses(world: World) -> None:
 # --- L5, over HTTP --------------------------------------------------------------------------------
 
 
+@pytest.mark.row("L5")
 async def test_a_hundred_a_minute_whatever_the_headers_say(world: World, figure: Figure) -> None:
     key, other = [await make_key(world.askbook, "acme", "reader") for _ in range(2)]
 
@@ -235,7 +236,7 @@ async def test_a_hundred_a_minute_whatever_the_headers_say(world: World, figure:
         return (await world.call("GET", "/v1/models", key, headers=spoofed)).status_code
 
     statuses = await asyncio.gather(*(call(number) for number in range(150)))
-    figure(f"L5: of 150 at once {statuses.count(200)} got in, {statuses.count(429)} were told to wait")
+    figure(f"L5: of 150 at once {statuses.count(200)} got in, {statuses.count(429)} were told to wait", cases=150)
     assert (statuses.count(200), statuses.count(429)) == (100, 50)
     refused = await world.call("GET", "/v1/models", key)
     assert refused.json()["error"]["code"] == "rate_limited"
@@ -244,6 +245,7 @@ async def test_a_hundred_a_minute_whatever_the_headers_say(world: World, figure:
     assert (await world.call("GET", "/v1/models", other)).headers["X-RateLimit-Remaining"] == "99"
 
 
+@pytest.mark.row("L5")
 async def test_what_is_left_is_on_every_answer(world: World) -> None:
     key = await make_key(world.askbook, "acme", "reader")
     admin = await make_key(world.askbook, "acme", "admin")
@@ -262,6 +264,7 @@ async def test_what_is_left_is_on_every_answer(world: World) -> None:
 # --- S6: a key is nowhere but in its bearer's hands -----------------------------------------------
 
 
+@pytest.mark.row("S6")
 async def test_no_key_in_logs_bodies_database_or_metrics(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     secrets = [key.split("_", 2)[2] for key in world.all_keys()]
@@ -288,6 +291,7 @@ async def test_no_key_in_logs_bodies_database_or_metrics(world: World, caplog: p
     assert [secret for secret in secrets if any(secret in one for one in heard)] == []
 
 
+@pytest.mark.row("S6")
 async def test_a_key_that_somebody_writes_into_an_address_is_not_logged(world: World, tmp_path: Path) -> None:
     key = world.tenants["acme"].reader
     line = logging.makeLogRecord({"msg": f"GET /info?api_key={key} failed", "levelno": logging.INFO})

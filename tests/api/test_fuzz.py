@@ -27,6 +27,8 @@ from canaries import SECRET, find_stored
 from databases import fresh_postgres
 from figures import Figure
 
+pytestmark = pytest.mark.row("B1")
+
 CASES, TORTURE = 1_200, 11_000
 """Over all routes and both databases. A route that takes nothing has fewer, so that a thousand, and ten thousand, are left."""
 SLOWEST = 10.0
@@ -67,7 +69,10 @@ def target(
         target = Target(service.url, asyncio.run(_make_key(made)))
         yield target
     assert asyncio.run(_find_stored(made)) == []
-    figure(f"B1 on {request.param}: {target.statuses.total()} cases, by status {sorted(target.statuses.items())}")
+    figure(
+        f"B1 on {request.param}: {target.statuses.total()} cases, by status {sorted(target.statuses.items())}",
+        target.statuses.total(),
+    )
 
 
 async def _make_key(made: Settings) -> str:

@@ -18,7 +18,7 @@ from askbook.errors import InputError
 from askbook.settings import Settings
 from databases import fresh_postgres
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.row("S3"), pytest.mark.asyncio(loop_scope="module")]
 
 SITE = "https://docs.example.org"
 OTHER = "https://other.example.org"

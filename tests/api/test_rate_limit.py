@@ -59,6 +59,7 @@ async def spend(limiter: RateLimiter, times: int, key_id: str = "ann", cost: int
 # --- in memory ------------------------------------------------------------------------------------
 
 
+@pytest.mark.row("L5")
 async def test_a_burst_gets_the_limit_and_no_more() -> None:
     limiter = build()
     assert await spend(limiter, 300) == 100
@@ -88,6 +89,7 @@ async def test_a_cost_above_the_limit_is_the_whole_minute() -> None:
     assert not (await limiter.spend("ann")).allowed
 
 
+@pytest.mark.row("L5")
 async def test_no_minute_holds_more_than_the_limit(figure: Figure) -> None:
     """A window that moves: no boundary lets twice as many through."""
     clock, chance = Clock(), random.Random(5)
@@ -98,10 +100,14 @@ async def test_no_minute_holds_more_than_the_limit(figure: Figure) -> None:
         if (await limiter.spend("ann")).allowed:
             allowed.append(clock.now)
     worst = max(sum(start <= at < start + 60 for at in allowed) for start in allowed)
-    figure(f"L5: at most {worst} in any minute, {len(allowed)} of 3000 let in over {allowed[-1] - allowed[0]:.0f} s")
+    figure(
+        f"L5: at most {worst} in any minute, {len(allowed)} of 3000 let in over {allowed[-1] - allowed[0]:.0f} s",
+        cases=3000,
+    )
     assert worst == 100
 
 
+@pytest.mark.row("F5")
 @pytest.mark.parametrize("jump", [-HOUR, HOUR, -90.0, -30.0])
 async def test_no_clock_keeps_a_key_out(jump: float, figure: Figure) -> None:
     """F5. The clock that counts cannot be set; were it, a key would not be stuck for longer than a minute."""
@@ -134,14 +140,16 @@ def test_an_address_that_is_none_is_refused_without_telling_it(url: str) -> None
 # --- in Redis -------------------------------------------------------------------------------------
 
 
+@pytest.mark.row("L5")
 async def test_two_processes_share_one_minute(redis: Redis, client: Client, figure: Figure) -> None:
     one, other = build(redis.url), build(redis.url)
     allowed = await asyncio.gather(spend(one, 150), spend(other, 150))
-    figure(f"L5: two workers let {allowed[0]} + {allowed[1]} of 300 through")
+    figure(f"L5: two workers let {allowed[0]} + {allowed[1]} of 300 through", cases=300)
     assert sum(allowed) == 100
     assert await spend(one, 10, "bob") == 10
 
 
+@pytest.mark.row("F5")
 @pytest.mark.parametrize("jump", [-HOUR, HOUR])
 async def test_no_clock_keeps_a_key_out_of_redis(redis: Redis, client: Client, jump: float) -> None:
     """F5: as if the clock had jumped since these requests were counted."""

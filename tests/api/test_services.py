@@ -415,15 +415,21 @@ def _slowest(asked: list[Asked]) -> float:
     return max(one.seconds for one in asked)
 
 
+def _name_row(part: Part) -> str:
+    return "F4" if part.outcome == "503" else "F8"
+
+
 @pytest.fixture(scope="module")
 def table(figure: Figure) -> Figure:
     # Figures are told in the order of their letters: two blanks bring this line to the top.
-    figure("F8 |  service | | /health | /ready | answers meanwhile | the first | from then on | back after |")
+    figure("F4 and F8 |  service | | /health | /ready | answers meanwhile | the first | from then on | back after |")
     return figure
 
 
 @pytest.mark.parametrize("how", ["down", "hung"])
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.row(_name_row(part))) for name, part in PARTS.items()]
+)
 def test_a_service_goes_and_comes_back(name: str, how: State, home: Path, robots_folder: Path, table: Figure) -> None:
     part = PARTS[name]
     with part.open(home, robots_folder) as stage:
@@ -433,12 +439,13 @@ def test_a_service_goes_and_comes_back(name: str, how: State, home: Path, robots
         assert outage is not None, f"nobody was answered within {part.within:g} s"
     health, ready, _ = part.seen
     times = f"{outage.first:.2f} s | {outage.then:.2f} s | {outage.back:.2f} s"
-    table(f"F8 | {name} | {how} | {health} | {ready} | {part.meanwhile} | {times} |")
+    table(f"{_name_row(part)} | {name} | {how} | {health} | {ready} | {part.meanwhile} | {times} |")
 
 
 # --- what is told besides -------------------------------------------------------------------------
 
 
+@pytest.mark.row("F8")
 def test_the_words_answer_and_their_search_says_so(home: Path, robots_folder: Path) -> None:
     with stage_embedder(home, robots_folder) as stage:
         stage.turn("down")
@@ -450,6 +457,7 @@ def test_the_words_answer_and_their_search_says_so(home: Path, robots_folder: Pa
         assert (refused.status_code, refused.json()["error"]) == (503, "service_unavailable")
 
 
+@pytest.mark.row("F8")
 def test_what_the_words_do_not_find_is_not_called_absent(home: Path, robots_folder: Path) -> None:
     """Half a search proves nothing of the book."""
     with stage_embedder(home, robots_folder) as stage:
@@ -464,6 +472,7 @@ def search_by_meaning(service: Service) -> httpx2.Response:
         return client.post("/search", json={"text": new_question(), "mode": "dense"})
 
 
+@pytest.mark.row("F8")
 @pytest.mark.parametrize("state", ["down", "hung"])
 def test_an_embedder_of_unknown_dimension_may_be_gone_when_the_server_starts(
     home: Path, robots_folder: Path, state: State
@@ -481,6 +490,7 @@ def test_an_embedder_of_unknown_dimension_may_be_gone_when_the_server_starts(
             assert search_by_meaning(service).json()["results"]
 
 
+@pytest.mark.row("F8")
 def test_what_no_embedder_was_there_for_is_embedded_when_it_is_back(home: Path, robots_folder: Path) -> None:
     """Nobody knows of how many dimensions the vectors will be, when the server starts for the first time."""
     vendor = Vendor("down")
@@ -498,6 +508,7 @@ def test_what_no_embedder_was_there_for_is_embedded_when_it_is_back(home: Path, 
             assert search_by_meaning(service).json()["results"]
 
 
+@pytest.mark.row("F8")
 def test_without_its_model_the_book_answers(home: Path, robots_folder: Path) -> None:
     with stage_model(home, robots_folder) as stage:
         assert stage.client.post("/ask", json={"query": GLASS}).json()["metadata"]["answered_by"] == "model"
@@ -506,12 +517,14 @@ def test_without_its_model_the_book_answers(home: Path, robots_folder: Path) -> 
         assert answered["metadata"]["answered_by"] == "extractive" and BLIND in answered["answer"]
 
 
+@pytest.mark.row("F4")
 def test_without_its_index_health_names_the_service(home: Path, robots_folder: Path) -> None:
     with stage_index(home, robots_folder) as stage:
         stage.turn("down")
         assert stage.client.get("/health").json()["services"]["qdrant"] == "disconnected"
 
 
+@pytest.mark.row("F8")
 def test_a_redis_that_is_left_alone_is_measured(home: Path, robots_folder: Path) -> None:
     with stage_redis(home, robots_folder) as stage:
         assert 'askbook_breaker_open{service="redis"} 0.0' in stage.client.get("/metrics").text

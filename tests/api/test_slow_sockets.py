@@ -9,7 +9,10 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import httpx2
 import pytest
 import uvicorn
 from starlette.applications import Starlette
@@ -19,7 +22,10 @@ from starlette.routing import Route
 
 from api.service import wait_until
 from askbook.api.sockets import HEAD_BYTES, HEAD_SECONDS, PromptRequests
+from cli.serving import serve
 from figures import Figure
+
+pytestmark = pytest.mark.row("L4")
 
 SECONDS = 0.5
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -103,6 +109,42 @@ def test_a_long_answer_and_a_large_body_are_not(port: int) -> None:
         body = b"x" * (3 * HEAD_BYTES)
         client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         read_hello(client)
+
+
+@pytest.mark.torture
+def test_ten_readers_of_a_whole_server_notice_little(home: Path, figure: Figure) -> None:
+    """By turns, alone and beside two hundred slow sockets, so that what else the machine does falls on both."""
+
+    def read(url: str, seconds: float) -> list[float]:
+        times: list[float] = []
+        until = time.monotonic() + seconds
+        with httpx2.Client(base_url=url) as client:
+            while time.monotonic() < until:
+                started = time.perf_counter()
+                client.post("/search", json={"text": "force of the gripper"}).raise_for_status()
+                times.append(time.perf_counter() - started)
+                time.sleep(0.05)
+        return times
+
+    with serve(home, ASKBOOK_RATE_LIMIT="0") as server, ThreadPoolExecutor(10) as pool:
+        measured: dict[bool, list[float]] = {False: [], True: []}
+        longest = 0.0
+        for slowly in [False, True] * 4:
+            slow = [connect(int(server.url.rpartition(":")[2])) for _ in range(200 if slowly else 0)]
+            for client in slow:
+                client.settimeout(20)
+                client.sendall(b"GET / HTTP/1.1\r\n")
+            began = time.monotonic()
+            for times in pool.map(lambda _: read(server.url, 8.0), range(10)):
+                measured[slowly] += times
+            for client in slow:
+                wait_for_end(client)
+                client.close()
+            longest = max(longest, time.monotonic() - began if slow else 0.0)
+    alone, beside = (statistics.quantiles(measured[slowly], n=20)[-1] * 1000 for slowly in (False, True))
+    figure(f"L4: p95 {alone:.1f} ms alone, {beside:.1f} ms beside; the last socket closed after {longest:.1f} s", 200)
+    assert longest < 15
+    assert beside <= 1.2 * alone
 
 
 def test_nobody_notices_two_hundred_of_them(port: int, figure: Figure) -> None:

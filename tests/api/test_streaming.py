@@ -168,6 +168,7 @@ def test_an_answer_that_ends_in_time_ends_well(home: Path) -> None:
         assert _count_sessions(service) == 1
 
 
+@pytest.mark.row("L3")
 def test_readers_who_leave_at_every_moment_leave_nothing_behind(home: Path, torture: bool, figure: Figure) -> None:
     """L3: before the first byte, after it, in the middle of the answer."""
     readers = 300 if torture else 50
@@ -199,7 +200,7 @@ def test_readers_who_leave_at_every_moment_leave_nothing_behind(home: Path, tort
         before = _count_tasks(service)
         asyncio.run(leave_all(service.url))
         took = wait_until(lambda: _open_streams(service) == 0 and _count_tasks(service) <= before, 10)
-        figure(f"L3: {readers} readers left; nothing was left of them after {took:.2f} s")
+        figure(f"L3: {readers} readers left; nothing was left of them after {took:.2f} s", cases=readers)
         assert took < 2
         assert _count_sessions(service) == 0
         with service.open_client() as client:

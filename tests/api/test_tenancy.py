@@ -17,7 +17,7 @@ from api.tenants import BOOK, Tenant, World, find_leaks, make_key, open_world
 from databases import fresh_postgres
 from figures import Figure
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.row("S1"), pytest.mark.asyncio(loop_scope="module")]
 
 OPERATIONS, TORTURE = 300, 10_000
 
@@ -144,7 +144,8 @@ def _to_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 async def test_no_canary_crosses(world: World, torture: bool, figure: Figure) -> None:
     mischief = Mischief(world, seed=43)
     await mischief.run(TORTURE if torture else OPERATIONS)
-    figure(f"S1: {sum(mischief.seen.values()) - mischief.seen['foreign']} operations, {dict(mischief.seen)}, 0 leaks")
+    count = sum(mischief.seen.values()) - mischief.seen["foreign"]
+    figure(f"S1: {count} operations, {dict(mischief.seen)}, 0 leaks", cases=count)
     assert mischief.seen["foreign"] > 20 and mischief.seen["200"] > 50 and mischief.seen["202"]
     tried = (await world.call("GET", "/metrics", world.tenants[""].admin)).text
     left_out = [path for _, path in world.routes() if f'route="{path}"' not in tried]

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from api.redis_server import run_redis
 from api.service import build_settings
@@ -14,6 +15,8 @@ from askbook.wiring import open_store
 from cli.serving import serve
 from databases import fresh_postgres
 from figures import Figure
+
+pytestmark = pytest.mark.row("L5")
 
 REQUESTS, LIMIT = 150, 100
 SPOOFED = [{}, {"X-Forwarded-For": "203.0.113.9"}, {"Forwarded": "for=198.51.100.7"}]
@@ -28,7 +31,7 @@ async def test_a_key_has_one_minute_for_all_processes(postgres_url: str, tmp_pat
         with serve(tmp_path / "one", **shared) as one, serve(tmp_path / "two", **shared) as two:
             replies = await _ask_all([one.url, two.url], key)
     statuses = Counter(reply.status_code for reply in replies)
-    figure(f"L5: {REQUESTS} requests at once to two processes: {dict(statuses)}")
+    figure(f"L5: {REQUESTS} requests at once to two processes: {dict(statuses)}", cases=REQUESTS)
     assert statuses == {200: LIMIT, 429: REQUESTS - LIMIT}
     assert all(1 <= int(reply.headers["Retry-After"]) <= 60 for reply in replies if reply.status_code == 429)
 

@@ -134,6 +134,7 @@ def test_a_command_that_fails_is_said(settings: Any, folder: Path) -> None:
         assert str(folder) not in json.dumps(job)
 
 
+@pytest.mark.row("F6")
 def test_twenty_triggers_at_once_are_one_job(settings: Any, figure: Figure) -> None:
     """F6, over HTTP."""
     slow = settings.model_copy(update={"askbook_refresh_command": "sleep 2"})
@@ -143,5 +144,5 @@ def test_twenty_triggers_at_once_are_one_job(settings: Any, figure: Figure) -> N
         ids = {reply.json()["job_id"] for reply in replies}
         for job_id in ids:
             wait_until(lambda job_id=job_id: client.get(f"/ingestion/status/{job_id}").json()["status"] == "completed")
-        figure(f"F6: 20 triggers, {len(ids)} job")
+        figure(f"F6: 20 triggers, {len(ids)} job", cases=20)
         assert len(ids) == 1

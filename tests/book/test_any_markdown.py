@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +14,9 @@ from hypothesis import strategies as st
 from shelf import read_all, split, write_book
 
 from askbook.book.chunker import split_lesson
+from figures import Figure
+
+pytestmark = pytest.mark.row("B2")
 
 WORDS = st.sampled_from(
     [
@@ -95,24 +100,54 @@ MARKDOWN = st.tuples(st.lists(BLOCK, max_size=20), st.sampled_from(["\n\n", "\n"
 )
 
 
-@settings(
-    max_examples=150,
-    deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(MARKDOWN)
-def test_any_markdown(tmp_path: Path, text: str) -> None:
-    lesson, chunks = split(tmp_path, text.encode("utf-8", "replace").decode())
-    check_pieces(lesson, chunks)
-    check_coverage(lesson, chunks)
-    check_chain(chunks)
-    for chunk in chunks:
-        check_limits(chunk)
-        check_fences(chunk.text)
-    assert split_lesson(lesson) == chunks
+@pytest.mark.timeout(3600)
+def test_any_markdown(tmp_path: Path, torture: bool, figure: Figure) -> None:
+    count = 5_000 if torture else 150
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(MARKDOWN)
+    def cut(text: str) -> None:
+        lesson, chunks = split(tmp_path, text.encode("utf-8", "replace").decode())
+        check_pieces(lesson, chunks)
+        check_coverage(lesson, chunks)
+        check_chain(chunks)
+        for chunk in chunks:
+            check_limits(chunk)
+            check_fences(chunk.text)
+        assert split_lesson(lesson) == chunks
+
+    cut()
+    figure(f"B2: {count} generated files, every character in a chunk", count)
 
 
+def test_a_line_of_ten_megabytes_takes_half_a_gigabyte_at_most(tmp_path: Path, figure: Figure) -> None:
+    """In a process of its own, which has the memory of nothing else."""
+    folder = write_book(tmp_path, {"m/01-a.md": "# Long\n\n" + "aardvark " * (10 * 2**20 // 9)})
+    told = subprocess.run([sys.executable, "-c", MEASURED, folder], capture_output=True, text=True, timeout=300)
+    assert told.returncode == 0, told.stderr
+    megabytes, seconds = map(float, told.stdout.split())
+    figure(f"B2: a line of 10 MB: {megabytes:.0f} MB, {seconds:.1f} s", 1)
+    assert megabytes <= 512
+    assert seconds <= 20
+
+
+MEASURED = """
+import re, sys, time
+from pathlib import Path
+from askbook.book.chunker import split_lesson
+from askbook.book.reader import read_book, read_lessons
+folder = Path(sys.argv[1])
+lessons, _ = read_lessons(folder, read_book(folder))
+chunks = [chunk for lesson in lessons for chunk in split_lesson(lesson)]
+assert len(chunks) > 1000
+most = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())
+print(int(most[1]) / 1024, time.process_time())
+"""
 HOSTILE = {
     "a line of 2 MB": "word " * 400_000,
     "a run of 2 MB": "x" * 2_000_000,

@@ -50,6 +50,7 @@ def test_the_evaluation_sets(name: str) -> None:
     assert len(check_book(folder)) == len(files)
 
 
+@pytest.mark.row("B2")
 @pytest.mark.skipif(not (SHARED / "corpora" / "mdn.tar.gz").is_file(), reason=NO_CORPORA)
 def test_five_hundred_pages_of_mdn(tmp_path: Path, torture: bool) -> None:
     with tarfile.open(SHARED / "corpora" / "mdn.tar.gz") as archive:

@@ -69,6 +69,7 @@ def test_a_pattern_with_many_stars_takes_no_longer(tmp_path: Path, pattern: str)
     assert time.process_time() - started < 2
 
 
+@pytest.mark.row("B4")
 def test_links_out_of_the_book_are_never_followed(tmp_path: Path) -> None:
     outside = write_book(tmp_path / "outside", {"secret.md": "# Secret", "more/secret.md": "# Secret"})
     folder = write_book(tmp_path / "book", {"a.md": "# A", "deep/b.md": "# B"})
@@ -88,6 +89,7 @@ def test_links_out_of_the_book_are_never_followed(tmp_path: Path) -> None:
     assert not any("Secret" in lesson.text for lesson in lessons.values())
 
 
+@pytest.mark.row("B4")
 def test_pipes_and_devices_are_never_opened(tmp_path: Path) -> None:
     folder = write_book(tmp_path, {"a.md": "# A"})
     os.mkfifo(folder / "pipe.md")
@@ -103,6 +105,7 @@ def test_pipes_and_devices_are_never_opened(tmp_path: Path) -> None:
         read_book(folder)
 
 
+@pytest.mark.row("B4")
 @pytest.mark.parametrize("slug", ["/../../etc/passwd", "..%2f..%2fetc", "/%2e%2e/x", "../x"])
 def test_an_address_stays_below_the_book(tmp_path: Path, slug: str) -> None:
     lesson = read_all(write_book(tmp_path / "b", {"m/a.md": f"---\nslug: {slug}\n---\nx"}))[0]["m/a.md"]

@@ -87,6 +87,7 @@ def test_module_names_in_the_wild(tmp_path: Path) -> None:
     assert read_one(tmp_path / "b", "module: module-4-vla")[0].module == "vla"
 
 
+@pytest.mark.row("B3")
 @pytest.mark.parametrize(
     ("front", "says", "key"),
     [

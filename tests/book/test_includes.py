@@ -78,6 +78,7 @@ def test_a_lesson_changes_with_what_it_includes(tmp_path: Path) -> None:
     assert before.file_hash != after.file_hash
 
 
+@pytest.mark.row("B4")
 @pytest.mark.parametrize(
     "target", ["../../secret.txt", "/etc/passwd", "link.txt", "folder/secret.txt", "../../../../etc/passwd"]
 )
@@ -91,6 +92,7 @@ def test_nothing_outside_the_folder_is_included(tmp_path: Path, target: str) -> 
     assert any(problem.source_file == "src/a.md" and target in problem.message for problem in problems)
 
 
+@pytest.mark.row("B4")
 @pytest.mark.parametrize("target", ["../.env", "../.git/config", "../x/../.env", "link.txt"])
 def test_no_hidden_file_is_included(tmp_path: Path, target: str) -> None:
     page = f'Text.\n\n{{{{#include {target}}}}}\n\n--8<-- "{target}"'

@@ -86,6 +86,7 @@ def test_ctrl_c_is_a_good_end(home: Path) -> None:
     assert (request["route"], request["status"]) == ("/health", 200) and request["request_id"]
 
 
+@pytest.mark.row("S6")
 def test_the_log_has_no_secret_and_no_question(home: Path) -> None:
     canary = "sk-canary-0123456789-0123456789-0123456789-zzzz"
     with serve(home, OPENAI_API_KEY=canary, ASKBOOK_ANSWERER="extractive", ASKBOOK_LOG_LEVEL="debug") as server:

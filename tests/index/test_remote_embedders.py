@@ -88,6 +88,7 @@ async def test_an_empty_text_and_half_a_character_are_sendable() -> None:
     assert server.received[0].body["input"] == [" ", "?"]
 
 
+@pytest.mark.row("F2")
 @pytest.mark.parametrize("failure", [Reply(429), Reply(500), Reply(503, headers={"Retry-After": "0"})])
 async def test_it_comes_back_after_a_failure(failure: Reply) -> None:
     with stand_in(lambda number, request: failure if number < 2 else openai_reply(request)) as server:
@@ -135,6 +136,7 @@ FAILURES: dict[str, tuple[Any, str, int]] = {
 }
 
 
+@pytest.mark.row("S6")
 @pytest.mark.parametrize("name", FAILURES)
 async def test_failures_are_typed_in_time_and_keep_the_key(name: str) -> None:
     answer, message, tries = FAILURES[name]

@@ -79,6 +79,7 @@ async def test_an_emptied_folder_does_not_empty_the_book(tmp_path: Path) -> None
         assert (await askbook.searcher.search("wiring of the gripper", Filters("book"))).passages
 
 
+@pytest.mark.row("F2")
 def test_a_full_disk_fails_clearly_and_a_retry_completes(tmp_path: Path) -> None:
     """On a real file system of a few megabytes, in a mount namespace of its own."""
     allowed = (

@@ -231,6 +231,7 @@ async def test_verify_names_each_difference_and_repair_mends_it(askbook: Askbook
     assert (await dump_state(askbook, "book")).differs_from(clean) == []
 
 
+@pytest.mark.row("F6")
 async def test_the_same_job_twenty_times_at_once_runs_once(askbook: Askbook, folder: Path) -> None:
     import asyncio
 

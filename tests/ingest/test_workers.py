@@ -108,6 +108,7 @@ async def done_alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, St
         return folder, await dump_state(askbook, "book")
 
 
+@pytest.mark.row("F1")
 @pytest.mark.parametrize(
     "point",
     [
@@ -135,6 +136,7 @@ async def test_three_workers_of_which_one_is_killed_do_what_one_alone_does(
     assert sum(worker["texts"] for worker in living) <= 60
 
 
+@pytest.mark.row("F1")
 @pytest.mark.torture
 @pytest.mark.parametrize("point", ["points half written", "points written", "embedded"])
 async def test_a_worker_that_slept_while_others_did_its_work_does_no_harm(

@@ -28,6 +28,7 @@ async def finish(jobs: Jobs, job_id: int) -> None:
     await shards.complete(last, "me")
 
 
+@pytest.mark.row("F6")
 async def test_the_same_job_sent_twenty_times_at_once_is_one_job(jobs: Jobs) -> None:
     sent = await asyncio.gather(*(jobs.submit("book", "folder", "incremental") for _ in range(20)))
     assert len({job.job_id for job in sent}) == 1

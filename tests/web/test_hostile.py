@@ -15,11 +15,12 @@ from playwright.async_api import Browser, Page, expect
 from answer.scripted_model import Reply, Request, say, scripted_model, search
 from api.service import Service, build_settings, serve, with_model
 from askbook.wiring import open_askbook
+from figures import Figure
 from web.browsing import Watched, open_page
 from web.chatting import ask, open_chat
 from web.hostile import HOSTILE, NAMES, TITLES
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.row("S3"), pytest.mark.asyncio(loop_scope="module")]
 
 BOOK = "hostile"
 CANARY = "window.hits = 0; window.canary = () => { window.hits += 1; return ''; };"
@@ -94,7 +95,7 @@ def check_told(watched: Watched) -> None:
     assert [one for one in watched.errors if "404 (Not Found)" not in one] == []
 
 
-async def test_hostile_books_are_asked(hostile_site: Service, browser: Browser) -> None:
+async def test_hostile_books_are_asked(hostile_site: Service, browser: Browser, figure: Figure) -> None:
     async with open_page(browser, hostile_site.url, quiet=False) as watched:
         page = watched.page
         await page.add_init_script(CANARY)
@@ -115,7 +116,7 @@ async def test_hostile_books_are_asked(hostile_site: Service, browser: Browser) 
         await page.reload()
         await expect(page.get_by_role("article", name="Answer")).to_have_count(20)
         await check(page)
-        print(f"S3: {len(HOSTILE)} hostile passages asked for, {answered} answered, none ran")
+        figure(f"S3: {len(HOSTILE)} hostile passages asked for, {answered} answered, none ran", len(HOSTILE))
         assert answered > len(HOSTILE) // 2
         check_told(watched)
 

@@ -106,6 +106,7 @@ async def test_a_rooted_picture_is_found_from_the_folder_of_its_site(tmp_path: P
         read_picture(tmp_path, page, "/../static/b.png")
 
 
+@pytest.mark.row("B4")
 @pytest.mark.parametrize(
     "src",
     [

@@ -112,6 +112,8 @@ class Parts:
     seconds: float = 90.0
     check: CheckChoice = "model"
     ask_seconds: float = 5.0
+    outages: tuple[str, ...] = ()
+    """What has been missing from the start."""
 
 
 async def ask(parts: Parts, question: Question) -> AsyncGenerator[AnswerEvent]:
@@ -315,7 +317,7 @@ class _Inquiry:
         relevance = (await self._choose_calibration()).relevance
         outcome = await search_thread(self.parts.searcher, text, turns, self.filters, limit=limit, relevance=relevance)
         self.outcomes.append(outcome)
-        self.outages += outcome.notices
+        self.outages += (*self.parts.outages, *outcome.notices)
         return outcome
 
     def _note_retrieval(self, query: str, returned: Sequence[Passage]) -> None:

@@ -214,7 +214,8 @@ class Model:
 
 
 def open_model(weights: Weights, threads: int) -> Model:
-    check_present(ReaderUnavailable, weights.model, weights.tokenizer)
+    bundled = REINSTALL if weights.model_sha256 else None
+    check_present(ReaderUnavailable, weights.model, weights.tokenizer, hint=bundled)
     check_published(weights, ReaderUnavailable, "the reading model", REINSTALL)
     session = open_session(weights.model, threads, ReaderUnavailable)
     _check_ends(session, weights)

@@ -191,8 +191,14 @@ def _check_options(query: Mapping[str, object]) -> None:
 
 
 def _migrate(connection: Connection) -> None:
-    if _current_revision(connection) == HEAD:
+    revision = _current_revision(connection)
+    if revision == HEAD:
         return
+    if revision is not None and revision > HEAD:
+        raise StorageError(
+            f"the data is of a newer askbook: its schema is {revision}, and this one knows {HEAD}; nothing was changed",
+            "Install the newer version, or set ASKBOOK_HOME (or DATABASE_URL) to other data.",
+        )
     from alembic import command
     from alembic.config import Config
 

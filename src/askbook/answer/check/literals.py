@@ -19,6 +19,8 @@ _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*\)|\[[^\[\]]*\])")
 _TAG = re.compile(r"</?[A-Za-z!][^<>]*>|https?://\S+|\[link removed\]")
 _EMPHASIS = re.compile(r"(?<![\w*_])[*_]++(?=\S)|(?<=[^\s*_])[*_]++(?!\w)|\*\*|^[ \t]*#{1,6}[ \t]")
 _FOLDED = str.maketrans("’‘“”−‑–‹", "''\"\"---<")
+_LOOKALIKES = str.maketrans("асеһіјорԛѕхуАВСЕНІЈКМОРЅТХУΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "acehijopqsxyABCEHIJKMOPSTXYABEZHIKMNOPTYXo")
+_WORD = re.compile(r"\w++")
 _IDENTIFIER = re.compile(
     r"\bv?\d+(?:\.\d+){2,}\b|(?<![\w-])--[A-Za-z][\w-]*|(?<=\s)-[A-Za-z]\b"
     r"|(?<![\w/.])(?:~|\.{1,2})?(?:/[\w.~+-]*\w){1,12}/?|(?<![\w.-])[\w.-]++(?:/[\w.-]++){2,}|\b\w+(?:::\w+)+\b"
@@ -41,6 +43,15 @@ def to_plain(text: str) -> str:
     for at in range(0, len(pieces), 3):
         pieces[at] = _EMPHASIS.sub("", _TAG.sub(" ", _LINK.sub(r"\1", pieces[at])))
     return " ".join("".join(piece for at, piece in enumerate(pieces) if at % 3 != 1).split())
+
+
+def fold_lookalikes(text: str) -> str:
+    """Words of two alphabets in the one that they look like: else no rule knows a name or a unit in them."""
+    return text if text.isascii() else _WORD.sub(lambda word: _fold(word[0]), text)
+
+
+def _fold(word: str) -> str:
+    return word.translate(_LOOKALIKES) if any("A" <= char <= "z" for char in word) else word
 
 
 @lru_cache(maxsize=8192)

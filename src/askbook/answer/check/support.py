@@ -6,7 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from askbook.answer.check.literals import find_denial, find_unsaid, read_stems, strip_answer, to_plain
+from askbook.answer.check.literals import (
+    find_denial,
+    find_unsaid,
+    fold_lookalikes,
+    read_stems,
+    strip_answer,
+    to_plain,
+)
 from askbook.answer.check.passages import Read, Span, read_passage
 from askbook.domain import Passage
 from askbook.reading.reader import Reader
@@ -54,7 +61,7 @@ async def find_support(statement: str, cited: Sequence[int], numbered: Numbered,
         return Support(0.0, why="nothing was found in the book")
     reads = {number: read_passage(one.chunk) for number, one in numbered.items()}
     others = [number for number in reads if number not in cited]
-    claim = re.sub(r"\*\*|__", "", strip_answer(statement)).strip()
+    claim = fold_lookalikes(re.sub(r"\*\*|__", "", strip_answer(statement)).strip())
     tried = [await _weigh(claim, {number: reads[number]}, reader) for number in cited]
     if good := [one for one in tried if one.chance >= BAR]:
         places = {number: place for one in good for number, place in one.places.items()}

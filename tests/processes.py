@@ -7,11 +7,13 @@ through, such as askbook.cli, is imported by itself. What a process imports, and
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -24,6 +26,51 @@ ROOMS = ("askbook.wiring", "askbook.api.app", "alembic.command", "rich.console",
 """None of them starts a thread, which a fork would lose."""
 
 
+class Process:
+    """As much of `subprocess.Popen` as the tests use."""
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        cwd: Path | None,
+        env: Mapping[str, str] | None,
+        files: tuple[int, int, int],
+    ) -> None:
+        """`python -c lines …` or `python file …`; the files are what it reads and where it writes."""
+        self.args = [str(one) for one in command]
+        assert self.args[0] == sys.executable
+        self.returncode: int | None = None
+        self._socket, theirs = socket.socketpair()
+        self._talk = self._socket.makefile("rw")
+        with theirs:
+            socket.send_fds(_start()[1], [b"."], [theirs.fileno(), *files])
+        json.dump([self.args[1:], str(cwd or Path.cwd()), dict(os.environ if env is None else env)], self._talk)
+        self._talk.write("\n")
+        self._talk.flush()
+        self.pid = int(self._talk.readline())
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0.001)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._socket], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self.returncode = int(self._talk.readline())
+            self._talk.close()
+            self._socket.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
 def run(
     command: Sequence[str | Path],
     *,
@@ -32,35 +79,26 @@ def run(
     typed: str = "",
     timeout: float = 120,
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run` would: `python -c lines …` or `python file …`."""
-    arguments = [str(one) for one in command]
-    assert arguments[0] == sys.executable
-    ours, theirs = socket.socketpair()
+    """As `subprocess.run` would."""
     reading, writing = os.pipe()
     with (
-        ours,
-        ours.makefile("rw") as talk,
         tempfile.TemporaryFile("w+", encoding="utf-8") as output,
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+        os.fdopen(writing, "w", encoding="utf-8") as keyboard,
     ):
-        socket.send_fds(_start()[1], [b"."], [theirs.fileno(), reading, output.fileno(), errors.fileno()])
-        theirs.close()
+        process = Process(command, cwd, env, (reading, output.fileno(), errors.fileno()))
         os.close(reading)
-        json.dump([arguments[1:], str(cwd or Path.cwd()), dict(os.environ if env is None else env)], talk)
-        talk.write("\n")
-        talk.flush()
-        with os.fdopen(writing, "w", encoding="utf-8") as keyboard:
+        with contextlib.suppress(BrokenPipeError):
             keyboard.write(typed)
-        process = int(talk.readline())
-        ours.settimeout(timeout)
+            keyboard.close()
         try:
-            status = int(talk.readline())
-        except TimeoutError:
-            os.kill(process, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(arguments, timeout) from None
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
         output.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(arguments, status, output.read(), errors.read())
+        return subprocess.CompletedProcess(process.args, status, output.read(), errors.read())
 
 
 @functools.cache

@@ -43,7 +43,7 @@ class Process:
         self._socket, theirs = socket.socketpair()
         self._talk = self._socket.makefile("rw")
         with theirs:
-            socket.send_fds(_start()[1], [b"."], [theirs.fileno(), *files])
+            socket.send_fds(start_parent()[1], [b"."], [theirs.fileno(), *files])
         json.dump([self.args[1:], str(cwd or Path.cwd()), dict(os.environ if env is None else env)], self._talk)
         self._talk.write("\n")
         self._talk.flush()
@@ -102,7 +102,7 @@ def run(
 
 
 @functools.cache
-def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
+def start_parent() -> tuple[subprocess.Popen[bytes], socket.socket]:
     """The process that all others are forked from. It ends when this one does, for then nobody speaks to it any more."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:

@@ -11,7 +11,7 @@ READER  ?= ../shared/reader
 TESTS   := MALLOC_ARENA_MAX=2 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test check browser proxy docs screenshots bench eval torture train lock clean
+.PHONY: help env run test check lint types browser proxy docs screenshots bench eval torture train lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,12 +44,20 @@ $(TRAIN): requirements-train.lock $(STAMP)
 run: env  ## ingest the demo book (or BOOK=folder), ask it, and serve the page on 127.0.0.1:8000
 	$(BIN)/askbook demo $(BOOK)
 
-test: env check browser proxy  ## check, then run every test in its quick form
-	$(TESTS) -n 2 --dist loadfile --no-loadscope-reorder
+# Types take long and need one core: they are checked beside the tests, and what they say comes last. Tests wait for a
+# third of their time, so a worker more than there are cores keeps these busy.
+test: env lint browser proxy  ## check, and run every test in its quick form
+	@nice $(MAKE) --no-print-directory types >.venv/types.log 2>&1 & types=$$!; \
+	$(TESTS) -n 3 --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	wait $$types; typed=$$?; cat .venv/types.log; test $$tests = 0 -a $$typed = 0
 
-check: env  ## lint, format and types
+check: lint types  ## lint, format and types
+
+lint: env  ## lint and format
 	$(BIN)/ruff check src tests bench docs train
 	$(BIN)/ruff format --check src tests bench docs train
+
+types: env  ## types
 	$(BIN)/pyright
 
 # For the tests of the pages. Where it may not be installed they are skipped, and say so.

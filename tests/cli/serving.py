@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import httpx2
 
 from api.service import wait_until
 from canaries import SECRET
+from processes import Process
 
 ASKBOOK = [sys.executable, "-c", "from askbook.cli.main import run; run()"]
 
@@ -26,7 +26,7 @@ def build_environment(home: Path, **more: str) -> dict[str, str]:
 
 @dataclass
 class Server:
-    process: subprocess.Popen[str]
+    process: Process
     url: str
     log: list[str] = field(default_factory=list)
 
@@ -37,12 +37,14 @@ class Server:
 @contextlib.contextmanager
 def serve(home: Path, *arguments: str, **environment: str) -> Iterator[Server]:
     command = [*ASKBOOK, "serve", "--port", "0", *arguments]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=build_environment(home, **environment))
-    assert process.stderr is not None
-    found = re.search(r"serves on (http://\S+)", process.stderr.readline())
-    assert found, process.stderr.read()
+    reading, writing = os.pipe()
+    process = Process(command, None, build_environment(home, **environment), (0, 1, writing))
+    os.close(writing)
+    said = os.fdopen(reading, encoding="utf-8")
+    found = re.search(r"serves on (http://\S+)", said.readline())
+    assert found, said.read()
     server = Server(process, found[1].replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]"))
-    reader = threading.Thread(target=lambda: server.log.extend(process.stderr or ()), daemon=True)
+    reader = threading.Thread(target=lambda: server.log.extend(said), daemon=True)
     reader.start()
     try:
         wait_until(lambda: _answers(server.url))
@@ -52,6 +54,7 @@ def serve(home: Path, *arguments: str, **environment: str) -> Iterator[Server]:
             process.kill()
         process.wait()
         reader.join(5)
+        said.close()
     assert not [line for line in server.log if SECRET.search(line)]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
+import processes
 from answer.robots import BOOK, LESSONS, ingest_books, write_lessons
 from api.service import QUESTION, RIGHT, UNKNOWN, build_settings, wait_until
 from askbook import __version__
@@ -74,14 +75,11 @@ VARIES = (
 def run(
     home: Path, *arguments: str, typed: str = "", cwd: Path | None = None, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return processes.run(
         [*ASKBOOK, *arguments],
-        capture_output=True,
-        text=True,
-        input=typed,
+        typed=typed,
         cwd=cwd or home.parent,
         env=build_environment(home, COLUMNS="160", **more),
-        timeout=120,
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from askbook.book.reader import read_book, read_lessons
 from index.tiny_onnx import OVERLAP, write_cross_encoder
 from reading.tiny_readers import write_reader
@@ -45,15 +46,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def askbook(tmp_path: Path, environment: dict[str, str]) -> Run:
     def run(*arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*ASKBOOK, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environment | changes,
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-        )
+        return processes.run([*ASKBOOK, *arguments], cwd=tmp_path, env=environment | changes)
 
     return run
 

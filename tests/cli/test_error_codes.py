@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import processes
 from api.service import KEY
 from askbook.errors import (
     CODES,
@@ -26,13 +26,8 @@ ASK = ("ask", "How far does the lidar see?")
 def run(home: Path, *arguments: str, **changes: str) -> str:
     """What it says on stderr; it fails."""
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", ""), "ASKBOOK_HOME": str(home)}
-    done = subprocess.run(
-        [sys.executable, "-c", "from askbook.cli import run; run()", *arguments],
-        env={**env, **changes},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    command = [sys.executable, "-c", "from askbook.cli import run; run()", *arguments]
+    done = processes.run(command, env={**env, **changes})
     assert done.returncode == 1, done.stdout
     return done.stderr
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import processes
 from askbook.cli.formulas import read_aloud, show_formulas
 
 
@@ -68,7 +68,7 @@ def test_an_answer_and_a_search_show_them(tmp_path: Path) -> None:
 
     def askbook(*arguments: str) -> str:
         command = [sys.executable, "-c", "from askbook.cli.main import run; run()", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120)
+        done = processes.run(command, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

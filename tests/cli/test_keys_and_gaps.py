@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from askbook.domain import Confidence, Message, Passage, Refusal
 from askbook.settings import Settings
 from askbook.wiring import Store, open_store
@@ -26,14 +27,10 @@ KEY = r"askbook_[0-9a-f]{12}_[A-Za-z0-9_-]{43}"
 @pytest.fixture
 def askbook(tmp_path: Path) -> Run:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return processes.run(
             [sys.executable, "-c", "from askbook.cli.main import run; run()", *arguments],
-            capture_output=True,
-            text=True,
             cwd=tmp_path,
             env=os.environ | {"ASKBOOK_HOME": str(tmp_path / "home"), "ASKBOOK_EMBEDDER": "none"},
-            stdin=subprocess.DEVNULL,
-            timeout=120,
         )
 
     return run

@@ -6,7 +6,6 @@ import asyncio
 import json
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from answer.robots import BOOK, LESSONS, ingest_books, write_lessons
 from answer.scripted_model import Turn, scripted_model, search
 from api.service import KEY, QUESTION, RIGHT, build_settings, read_events, wait_until
@@ -32,13 +32,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def _refused(home: Path, *arguments: str, **environment: str) -> str:
-    done = subprocess.run(
-        [*ASKBOOK, "serve", "--port", "0", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=build_environment(home, **environment),
-    )
+    done = processes.run([*ASKBOOK, "serve", "--port", "0", *arguments], env=build_environment(home, **environment))
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr

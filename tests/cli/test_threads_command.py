@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from askbook.domain import Cited, Message, Retrieval
 from askbook.settings import Settings
 from askbook.store.threads import Threads
@@ -50,14 +51,10 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def askbook(tmp_path: Path) -> Run:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return processes.run(
             [sys.executable, "-c", "from askbook.cli.main import run; run()", "threads", *arguments],
-            capture_output=True,
-            text=True,
             cwd=tmp_path,
             env=os.environ | {"ASKBOOK_HOME": str(tmp_path / "home")},
-            stdin=subprocess.DEVNULL,
-            timeout=120,
         )
 
     return run

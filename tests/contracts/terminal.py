@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import processes
+
 ASKBOOK = [sys.executable, "-c", "from askbook.cli.main import run; run()"]
 OURS = ("ASKBOOK", "AGENT", "OPENAI", "COHERE", "QDRANT", "DATABASE")
 
@@ -25,12 +27,9 @@ class Terminal:
 
     def _start(self, command: list[str], typed: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-        return subprocess.run(
+        return processes.run(
             command,
-            capture_output=True,
-            text=True,
             cwd=self.folder,
             env={**kept, "ASKBOOK_HOME": str(self.home), "COLUMNS": "300", **settings},
-            input=typed,
-            timeout=120,
+            typed=typed,
         )

@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+import processes
+
 ASKBOOK = [sys.executable, "-c", "from askbook.cli.main import run; run()"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -52,14 +54,10 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _run(folder: Path, *arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASKBOOK", "QDRANT", "DATABASE"))}
-    return subprocess.run(
-        [*ASKBOOK, *map(str, arguments)],
-        capture_output=True,
-        text=True,
+    return processes.run(
+        [*ASKBOOK, *arguments],
         cwd=folder,
         env=kept | {"ASKBOOK_HOME": str(folder / "home"), "COLUMNS": "160"} | changes,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
     )
 
 

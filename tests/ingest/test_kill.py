@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import pytest_asyncio
 from world import State, change_again, change_book, dump_state, ingest, settings_for, write_book
 
+import processes
 from askbook.ingest.verify import verify_book
 from askbook.wiring import open_askbook
 from builders import copy_home
@@ -78,12 +78,8 @@ async def test_killed_and_run_again_equals_a_clean_run(
         nth = 1 if point in ONCE else chance.randint(1, 2)
         # At the point itself, or a moment into what follows it.
         delay = chance.choice([0, 0, chance.uniform(0.1, 20)])
-        victim = subprocess.run(
-            [sys.executable, VICTIM, root / "home", root / "book", point, str(nth), str(delay), log],
-            capture_output=True,
-            timeout=120,
-        )
-        assert victim.returncode == -signal.SIGKILL, victim.stderr.decode()
+        victim = processes.run([sys.executable, VICTIM, root / "home", root / "book", point, str(nth), str(delay), log])
+        assert victim.returncode == -signal.SIGKILL, victim.stderr
         # Every other time the folder goes on changing: what the dead process wrote is then of no version at all.
         changed_twice = round_ % 2 == 1
         if changed_twice:

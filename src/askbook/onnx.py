@@ -46,7 +46,9 @@ def check_present(failure: type[AskbookError], *files: Path, hint: str | None = 
     for file in files:
         if not file.is_file():
             names = " and ".join(one.name for one in files)
-            raise failure(f"There is no {file.name} in the folder `{file.parent.name}`", hint or f"Put {names} into it.")
+            raise failure(
+                f"There is no {file.name} in the folder `{file.parent.name}`", hint or f"Put {names} into it."
+            )
 
 
 def check_published(weights: Weights, failure: type[AskbookError], of: str, hint: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,6 +105,16 @@ async def test_a_rooted_picture_is_found_from_the_folder_of_its_site(tmp_path: P
         read_picture(tmp_path, page, "/b.png")
     with pytest.raises(NotFound):
         read_picture(tmp_path, page, "/../static/b.png")
+
+
+async def test_what_only_begins_like_an_svg_is_no_picture_at_once(tmp_path: Path) -> None:
+    (tmp_path / "evil.svg").write_bytes(b"<!---->" * 60 + b"<x>")
+    started = time.process_time()
+    with pytest.raises(NotFound):
+        read_picture(tmp_path, "01.md", "evil.svg")
+    assert time.process_time() - started < 1
+    (tmp_path / "fine.svg").write_bytes(b"<?xml version='1.0'?>\n<!-- a --> <!-- b -->\n<!DOCTYPE svg>\n<svg />")
+    assert read_picture(tmp_path, "01.md", "fine.svg")[1] == "image/svg+xml"
 
 
 @pytest.mark.row("B4")

@@ -14,6 +14,8 @@ from playwright.async_api import Browser, expect
 
 from api.service import Service
 from askbook.api.lesson_text import rebuild_text, render_lesson
+from askbook.book.chunker import split_lesson
+from askbook.book.reader import read_book, read_lessons
 from askbook.domain import Chunk
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
@@ -30,6 +32,15 @@ async def load_lessons(home: Path) -> dict[str, list[Chunk]]:
     async with open_askbook(Settings.model_validate({"askbook_home": home, "askbook_embedder": "none"})) as askbook:
         records = await askbook.ledger.load_records(BOOK)
         return {file: await askbook.ledger.load_lesson(BOOK, record.parent_doc_id) for file, record in records.items()}
+
+
+def test_the_headings_of_a_long_include_stand_on_lines_of_their_own(tmp_path: Path) -> None:
+    releases = (f"## Release {number}\n\n{'It turns quicker than before. ' * 90}\n" for number in range(4))
+    (tmp_path / "log.txt").write_text("# Log\n\n" + "\n".join(releases))
+    (tmp_path / "01.md").write_text('--8<-- "log.txt"\n')
+    [lesson] = read_lessons(tmp_path, read_book(tmp_path))[0]
+    lines = rebuild_text(split_lesson(lesson)).text.split("\n")
+    assert [line for line in lines if "## " in line] == [f"## Release {number}" for number in range(4)]
 
 
 async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_page(

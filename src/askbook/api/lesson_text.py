@@ -112,7 +112,8 @@ def _gap(length: int, lines: int, in_listing: bool) -> str:
     """The white space between two chunks."""
     if length <= 0:
         return ""
-    return "\n" * min(length, max(lines, int(in_listing))) or " "
+    # All of an include has the line that it stands on: what is further apart than two words are is two blocks.
+    return "\n" * min(length, max(lines, int(in_listing))) or ("\n\n" if length > 1 else " ")
 
 
 # --- text to HTML ---------------------------------------------------------------------------------

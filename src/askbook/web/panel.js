@@ -16,14 +16,14 @@ export class Panel {
     this.chip = chip;
     chip.setAttribute("aria-expanded", "true");
     this.frame(source, number);
-    this.draw(source, { text: source.chunk_text, path: titleOf(source).split(" › ") });
+    this.draw(source, source.chunk_text);
     this.element.hidden = this.veil.hidden = false;
     document.body.classList.add("panel-open");
     // On a phone it lies over the page.
     document.querySelector(".room").inert = matchMedia("(max-width: 50rem)").matches;
     this.element.focus();
     const whole = await this.load(source);
-    if (whole && this.chip === chip) this.draw(source, whole);
+    if (whole && this.chip === chip) this.draw(source, whole.text, whole.path);
   }
 
   close() {
@@ -71,7 +71,11 @@ export class Panel {
   }
 
   /** Twice: with what the answer carried, and when the whole passage is there. Whatever has the focus keeps it. */
-  draw(source, { text, path }) {
+  draw(source, text, wayThere = []) {
+    const sections = [...new Set(source.places.map((one) => one.section))].filter(Boolean);
+    const steps = sections.length === 1 ? sections[0].split(" › ") : [titleOf(source)];
+    // The way to the passage leads to its first section, and the quote may stand in another.
+    const path = [...wayThere.slice(0, Math.max(wayThere.lastIndexOf(steps[0]), 0)), ...steps];
     this.body.replaceChildren(
       make("p", { class: "path" }, path.slice(0, -1).join(" › ")),
       make("h3", {}, path.at(-1)),

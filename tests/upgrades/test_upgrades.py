@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+import processes
 from askbook.errors import StorageError
 from askbook.store.database import HEAD, Database, open_database
 from cli.serving import ASKBOOK, build_environment
@@ -26,15 +27,7 @@ def _unpack(packed: Path, place: Path) -> Path:
 
 
 def _run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*ASKBOOK, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=place,
-        env=build_environment(place / "home"),
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-    )
+    return processes.run([*ASKBOOK, *arguments], cwd=place, env=build_environment(place / "home"))
 
 
 def _hash_files(place: Path) -> dict[str, str]:

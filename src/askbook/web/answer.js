@@ -42,9 +42,13 @@ function isOwn(address) {
   return new URL(address).origin === location.origin;
 }
 
-/** All sections that its quotes stand in; a quote that was kept without is of the source's own. */
+/** All that its quotes stand in, each once; none where they were kept without. */
+export function sectionsOf(source) {
+  return [...new Set((source.places ?? []).map((one) => one.section))].filter(Boolean);
+}
+
 export function titleOf(source) {
-  const sections = [...new Set((source.places ?? []).map((one) => one.section))].filter(Boolean);
+  const sections = sectionsOf(source);
   if (sections.length > 1) return sections.join(" · ");
   return source.title || [source.chapter, source.section].filter((one, at, all) => one && one !== all[at - 1]).join(" › ");
 }

@@ -1,6 +1,6 @@
 // The source beside the answer: its passage with the cited words marked, and the way to it in the book.
 
-import { icon, make, picture, renderMarkdown, safeAddress, showMath, titleOf } from "./answer.js";
+import { icon, make, picture, renderMarkdown, safeAddress, sectionsOf, showMath, titleOf } from "./answer.js";
 
 // Stand in the text where the quote begins and ends until it is drawn.
 const BEGIN = "\ue000";
@@ -72,7 +72,7 @@ export class Panel {
 
   /** Twice: with what the answer carried, and when the whole passage is there. Whatever has the focus keeps it. */
   draw(source, text, wayThere = []) {
-    const sections = [...new Set(source.places.map((one) => one.section))].filter(Boolean);
+    const sections = sectionsOf(source);
     const steps = sections.length === 1 ? sections[0].split(" › ") : [titleOf(source)];
     // The way to the passage leads to its first section, and the quote may stand in another.
     const path = [...wayThere.slice(0, Math.max(wayThere.lastIndexOf(steps[0]), 0)), ...steps];

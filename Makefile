@@ -72,7 +72,7 @@ proxy:  ## install nginx for its test, where it may be
 	  && { apt-get update -qq; apt-get install -qq -y --no-install-recommends nginx-light; } >/dev/null 2>&1; } \
 	  || echo "nginx is not here and cannot be installed: its test is skipped"
 
-bench: env  ## measure ingestion and search
+bench: env  ## measure askbook beside other libraries, alone and as it grows; writes docs/speed.md
 	$(BIN)/python bench/bench.py
 
 eval: env  ## measure answers and search on every labelled set in ../shared/evals

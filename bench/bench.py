@@ -1,89 +1,94 @@
-"""`make bench`: how fast a book is ingested, and how fast it is searched, on this machine.
+"""`make bench`: askbook beside other libraries, alone, and as it grows; writes docs/speed.md.
 
-Each ingestion runs in a process of its own, so that its CPU seconds and its peak memory are its own.
+`python bench/bench.py [PART …]` measures only these parts: peers, alone, limit, growth, mdn. What was measured is kept
+in .askbook/bench.json, and the
+page is written from all that is there.
 """
 
 from __future__ import annotations
 
-import asyncio
+import argparse
 import json
 import os
-import resource
-import subprocess
-import sys
+import shutil
 import tempfile
-import time
+from collections.abc import Callable
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from search_bench import measure_search, show_search
+import limit
+import mdn
+import speed_page
+from beside import HERE, ROOT, build, installed_megabytes, make_questions, measure, measure_peers
+from search_bench import measure_growth
 
-from askbook.book.reader import read_book
-from askbook.settings import Settings
-from askbook.wiring import open_askbook
-
-SHARED = Path(__file__).parents[2] / "shared"
-BOOKS = {
-    "demo book": Path(str(files("askbook") / "demo" / "physical-ai-robotics")),
-    "openstax_biology": SHARED / "evals" / "openstax_biology" / "md",
-}
-SEARCH_SIZES = (4_000, 20_000, 100_000)
+DEMO = Path(str(files("askbook") / "demo" / "physical-ai-robotics"))
+SHARED = ROOT.parent / "shared"
+BOOKS = SHARED / "evals" / "openstax_biology" / "md", DEMO
+"""The first that is there."""
+KEPT = ROOT / ".askbook" / "bench.json"
+SAMPLE = 20
+TRIES = 3
 
 
-async def ingest_once(folder: Path, home: Path) -> dict[str, float]:
-    started = time.perf_counter()
-    searchable = 0.0
-
-    def watch(_job: object, step: str, _tally: object) -> None:
-        nonlocal searchable
-        if step == "embedding" and not searchable:
-            searchable = time.perf_counter() - started
-
-    async with open_askbook(Settings.model_validate({"askbook_home": home})) as askbook:
-        job = await askbook.jobs.submit(read_book(folder).book_id, str(folder), "incremental")
-        done = await askbook.worker.run_job(job.job_id, watch)
-    assert done.status == "completed", done.error_message
-    wall = time.perf_counter() - started
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+def measure_alone(folder: Path, environments: Path) -> dict[str, Any]:
+    """The whole text, and what a person starts in a terminal."""
+    python = build("askbook", environments)
+    command, script = str(python.with_name("askbook")), str(HERE / "peers" / "use_askbook.py")
+    question = make_questions(folder)[0]
+    with tempfile.TemporaryDirectory() as temporary:
+        work = Path(temporary)
+        book = shutil.copytree(folder, work / "book")
+        home = {"ASKBOOK_HOME": str(work / "home")}
+        ingested = measure([command, "ingest", str(book)], home)
+        again = measure([command, "ingest", str(book)], home)
+        asked = [measure([command, "ask", question], home) for _ in range(TRIES)]
+        helped = [measure([command, "--help"], home) for _ in range(TRIES)]
+        # Measured apart: what is asked meanwhile costs CPU too.
+        first = measure([str(python), script, "first", str(book), str(work / "second"), question])
     return {
-        "files": done.files_processed,
-        "chunks": done.chunks_created,
-        "wall": wall,
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "rss": usage.ru_maxrss / 1024,
-        "searchable": searchable,
+        "name": folder.parent.name if folder.name == "md" else folder.name,
+        "files": sum(1 for _ in folder.rglob("*.md")),
+        "ingest_cpu": ingested.cpu,
+        "ingest_wall": ingested.wall,
+        "ingest_rss": ingested.rss,
+        "again_cpu": again.cpu,
+        "again_wall": again.wall,
+        "ask_cpu": [one.cpu for one in asked],
+        "ask_rss": max(one.rss for one in asked),
+        "help_cpu": [one.cpu for one in helped],
+        "installed": installed_megabytes(python),
+        **first.told,
     }
 
 
-def measure_ingestion(name: str, folder: Path) -> None:
-    if not folder.is_dir():
-        print(f"{name:<18} skipped: {folder.name} is not there")
-        return
-    with tempfile.TemporaryDirectory() as home:
-        child = subprocess.run(
-            [sys.executable, __file__, "ingest", str(folder), home], capture_output=True, text=True, check=False
-        )
-    if child.returncode:
-        sys.exit(child.stderr)
-    figures = json.loads(child.stdout)
-    print(
-        f"{name:<18} {figures['files']:>6.0f} {figures['chunks']:>7.0f} {figures['wall']:>7.1f} {figures['cpu']:>7.1f}"
-        f" {figures['chunks'] / figures['wall']:>9.1f} {figures['files'] / figures['wall']:>8.1f}"
-        f" {figures['rss']:>8.0f} {figures['searchable']:>11.1f}"
-    )
-
-
 def main() -> None:
-    print(f"{os.cpu_count()} cores\n\ningestion, from nothing")
-    print(f"{'book':<18}  files  chunks  wall s   CPU s  chunks/s  files/s  RSS MB  keywords s")
-    for name, folder in BOOKS.items():
-        measure_ingestion(name, folder)
-    print("\nsearch, hybrid, the embedding of the question included")
-    show_search(measure_search(SEARCH_SIZES))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("--book", type=Path, default=next(one for one in BOOKS if one.is_dir()), metavar="FOLDER")
+    parser.add_argument("--files", type=int, default=SAMPLE, help="how many of its files are read beside the others")
+    parser.add_argument("--environments", type=Path, help="a folder in which they are kept; else they are thrown away")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        environments = (options.environments or Path(temporary)).resolve()
+        parts: dict[str, Callable[[], Any]] = {
+            "peers": lambda: measure_peers(options.book, options.files, environments),
+            "alone": lambda: measure_alone(options.book, environments),
+            "limit": lambda: [[tokens, *limit.measure(tokens)] for tokens in limit.LENGTHS],
+            "growth": lambda: [asdict(one) for one in measure_growth()],
+            "mdn": lambda: mdn.measure_mdn(SHARED / "corpora" / "mdn.tar.gz"),
+        }
+        for part in options.parts or parts:
+            before = os.getloadavg()[0]
+            figures = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+            measured = parts[part]()
+            KEPT.parent.mkdir(exist_ok=True)
+            KEPT.write_text(json.dumps({**figures, part: {"load": before, "measured": measured}}, indent=1))
+            print(f"{part}: done", flush=True)
+            speed_page.write(json.loads(KEPT.read_text()), ROOT / "docs")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["ingest"]:
-        print(json.dumps(asyncio.run(ingest_once(Path(sys.argv[2]), Path(sys.argv[3])))))
-    else:
-        main()
+    main()

@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import yaml
-from markup import find_lost, find_raw
+from markup import find_lost, find_raw, split_listings
 
 from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
@@ -31,7 +31,7 @@ from askbook.domain import Lesson
 
 PAGES = 20
 ENDS = (".md", ".mdx", ".markdown", ".ipynb")
-LANGUAGES = r"(?:[a-z]{2}|zh-cn|zh-hans|zh-hant|pt-br|pt-pt|es-es|fr-fr|ko-kr|ja-jp)"
+LANGUAGES = r"(?i:[a-z]{2}|zh-cn|zh-hans|zh-hant|pt-br|pt-pt|es-es|fr-fr|ko-kr|ja-jp)"
 FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[^\n]*\n.*?^[ \t>]*\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 
@@ -48,6 +48,8 @@ class Row:
     links: tuple[int, int]
     chunks: int
     raw: Counter[str]
+    listed: int
+    """Of what is left, what stands in listings by their indent."""
     written: int
     lost: int
     misses: tuple[str, ...]
@@ -141,7 +143,7 @@ def expect_sphinx(home: Path, site: Site) -> Iterator[Path | None]:
                     base = docs if name.startswith("/") else path.parent
                     page = as_page(base, posixpath.normpath(name.strip("/")))
                     if page:
-                        yield page
+                        yield Path(posixpath.normpath(page.as_posix()))
 
 
 def outer_fences(text: str) -> str:
@@ -248,7 +250,7 @@ def measure(folder: Path) -> Row:
     if site is None:
         nothing = (0, 0)
         return Row(
-            folder.name, "none", 0, 0, True, nothing, nothing, nothing, 0, Counter(), 0, 0, ("no site was found",)
+            folder.name, "none", 0, 0, True, nothing, nothing, nothing, 0, Counter(), 0, 0, 0, ("no site was found",)
         )
     expected = [path.relative_to(home).as_posix() for path in EXPECT[site.generator](home, site) if path]
     expected = list(dict.fromkeys(expected))
@@ -260,13 +262,16 @@ def measure(folder: Path) -> Row:
     addresses = [lesson for lesson in sample if is_address(str(book.base_url), site, lesson)]
     links = list(check_links(lessons)) if site.anchors != "docutils" else []
     chunks = {lesson.source_file: split_lesson(lesson) for lesson in lessons}
-    raw = [(file, *one) for file, its in chunks.items() for chunk in its for one in find_raw(chunk.text)]
+    split = [(file, *split_listings(chunk.text)) for file, its in chunks.items() for chunk in its]
+    raw = [(file, *one) for file, prose, _ in split for one in find_raw(prose)]
+    listed = [(file, *one) for file, _, listing in split for one in find_raw(listing)]
     lost = [(lesson.source_file, word) for lesson in lessons for word in find_lost(lesson, chunks[lesson.source_file])]
     misses = [f"not a lesson: {path}" for path in expected if path not in by_file]
     misses += [f"title: {lesson.source_file}: {lesson.title!r}" for lesson in sample if lesson not in titles]
     misses += [f"address: {lesson.source_file}: {lesson.url}" for lesson in sample if lesson not in addresses]
     misses += [f"link: {text}" for text, is_met in links if not is_met]
     misses += [f"{kind}: {file}: {around!r}" for file, kind, around in raw]
+    misses += [f"in a listing, {kind}: {file}: {around!r}" for file, kind, around in listed]
     misses += [f"lost: {file}: {word}" for file, word in lost]
     return Row(
         folder.name,
@@ -279,6 +284,7 @@ def measure(folder: Path) -> Row:
         (sum(is_met for _, is_met in links), len(links)),
         sum(map(len, chunks.values())),
         Counter(kind for _, kind, _ in raw),
+        len(listed),
         sum(len(find_raw(lesson.text[lesson.body_start :])) for lesson in lessons),
         sum(len(word) for _, word in lost),
         tuple(misses),
@@ -323,6 +329,7 @@ def to_line(row: Row) -> str:
     order = "" if row.in_order else " (order differs)"
     links = f"{row.links[0]} / {row.links[1]}" if row.links[1] else "–"
     raw = ", ".join(f"{kind} {count}" for kind, count in row.raw.most_common()) or "0"
+    raw += f" (and {row.listed} in listings by indent)" if row.listed else ""
     return (
         f"| {row.name} | {row.generator} | {row.found} / {row.expected}{order} | {row.titles[0]} / {row.titles[1]} "
         f"| {row.addresses[0]} / {row.addresses[1]} | {links} | {row.chunks} | {raw} of {row.written} "

@@ -10,13 +10,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from askbook.api.app import create_app
 from askbook.cli.main import COMMANDS, load_command
 from askbook.errors import CODES
-from askbook.settings import Settings
+from askbook.settings import Settings, setting_names
 
 HERE = Path(__file__).parent
 CONTRACTS = HERE.parent / "tests" / "contracts"
@@ -33,34 +32,48 @@ def build_page(name: str) -> str:
     return builders[name]()
 
 
+SECTIONS = {
+    "ASKBOOK_HOME": "Where the data lies",
+    "ASKBOOK_EMBEDDER": "How the book is searched and read",
+    "OPENAI_API_KEY": "Services",
+    "ASKBOOK_ANSWERER": "Answers",
+    "ASKBOOK_EMBEDDING_SECONDS": "How long things may take",
+    "ASKBOOK_RATE_LIMIT": "Limits on requests",
+    "ASKBOOK_HOST": "The server",
+    "ASKBOOK_WORKER": "Ingestion on a server",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "Traces",
+}
+"""The headings of the settings page, each by the first setting below it."""
+
+
 def _settings_page() -> str:
-    rows = []
-    for name, field in Settings.model_fields.items():
-        default = "" if field.default in (None, PydanticUndefined) else f"`{field.default}`"
-        if name == "askbook_home":
-            default = "the user's data folder"
-        rows.append(f"| `{name.upper()}` | {default} | {field.description} |")
-    return "\n".join(
-        [
-            "# Settings",
-            "",
-            "<!-- Made by `make docs`. -->",
-            "",
-            "From the environment, then `.env`, then `[settings]` in the `askbook.toml` of the working folder (names in lower case).",
-            "",
-            "| name | default | what it is |",
-            "|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
+    parts = ["# Settings", "", "<!-- Made by `make docs`. -->", ""]
+    parts += [
+        "Set these in the environment, in `.env`, or under `[settings]` in the `askbook.toml` of the working folder (there in lower case)."
+    ]
+    parts += [
+        "If a setting is in several places, the environment counts before `.env`, and `.env` before `askbook.toml`."
+    ]
+    parts += ["`askbook doctor` says which ones are set, and whether what they name works."]
+    for name, what in setting_names().items():
+        if name in SECTIONS:
+            parts += ["", f"## {SECTIONS[name]}", "", "| name | default | what it is |", "|---|---|---|"]
+        parts.append(f"| `{name}` | {_default(name)} | {what} |")
+    return "\n".join([*parts, ""])
+
+
+def _default(name: str) -> str:
+    if name == "ASKBOOK_HOME":
+        return "the user's data folder: `~/.local/share/askbook` on Linux, `~/Library/Application Support/askbook` on macOS"
+    default = Settings.model_fields[name.lower()].default
+    return "" if default in (None, "", ()) else f"`{default}`"
 
 
 def _api_page() -> str:
     document = create_app(Settings(askbook_home=Path("unused"))).openapi()
     schemas = document["components"]["schemas"]
     parts = ["# API", "", "<!-- Made by `make docs`. -->", "", document["info"]["description"], ""]
-    parts += ["A running server has the same at `/docs`, and as OpenAPI at `/openapi.json`.", ""]
+    parts += ["A running server shows the same at `/docs`, and as OpenAPI at `/openapi.json`.", ""]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             parts += [f"## {method.upper()} {path}", "", operation.get("description", ""), ""]
@@ -122,8 +135,12 @@ def _kind(schema: dict[str, Any]) -> str:
 def _cli_page() -> str:
     root = TyperGroup(commands={name: load_command(name) for name in COMMANDS})
     parts = ["# Commands", "", "<!-- Made by `make docs`. -->", ""]
-    parts += ["They end with 0, with 1 where it could not be done, with 2 where the command line was wrong.", ""]
-    parts += ["| error | what is wrong |", "|---|---|", *(f"| `{code}` | {what} |" for code, what in CODES.items()), ""]
+    parts += ["`askbook COMMAND --help` says the same in the terminal. In a checkout, write `.venv/bin/askbook`.", ""]
+    parts += [
+        "A command ends with 0 when it succeeded, with 1 when it could not be done, and with 2 when the command line was wrong."
+    ]
+    parts += ["Errors go to stderr and say what to do. Some have a code:", ""]
+    parts += ["| code | what is wrong |", "|---|---|", *(f"| `{code}` | {what} |" for code, what in CODES.items()), ""]
     for name, command in _commands(root):
         parts += [f"## askbook {name}", "", command.help or "", "", *_parameters(command), ""]
     return "\n".join(parts)

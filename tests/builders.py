@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from askbook.domain import Chunk, Lesson, Piece
+from askbook.answer.quotes import place_quote
+from askbook.domain import Chunk, Lesson, Piece, Source
 
 NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 
@@ -117,3 +118,10 @@ def _find_data(file: int) -> Iterator[tuple[int, int]]:
             return  # There is none beyond.
         end = os.lseek(file, start, os.SEEK_HOLE)
         yield start, end
+
+
+def is_verbatim(source: Source) -> bool:
+    """The quote stands in its chunk, and the chunk's pieces put it where the source says."""
+    chunk, quote = source.passage.chunk, source.quote
+    starts = (at for at in range(len(chunk.text)) if chunk.text.startswith(quote, at))
+    return any(place_quote(chunk, at, at + len(quote)) == (source.start, source.end) for at in starts)

@@ -18,6 +18,9 @@ from typing import Any
 import hypothesis
 import pytest
 
+from askbook.index.embedders.minilm import MiniLM
+from askbook.reading.model import bundled_weights
+from askbook.reading.reader import Reader
 from askbook.settings import Settings
 from askbook.store.database import Database, open_database
 from askbook.wiring import open_askbook
@@ -49,6 +52,7 @@ TIMED = (
     "answer/test_model_answers.py",
     "api/",
     "cli/",
+    "contracts/test_seed_003.py",
     "index/test_remote_embedders.py",
     "index/test_rerankers.py",
     "index/test_server_wire.py",
@@ -205,6 +209,22 @@ def no_secret_is_logged(listener: Listener) -> Iterator[None]:
     yield
     told, listener.told = listener.told, []
     assert not told
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_stay_open() -> Iterator[None]:
+    """A thousand tests open askbook in this process: what one of them has loaded, the others have too."""
+    embedder, reader = MiniLM(), Reader(bundled_weights())
+
+    async def open_models() -> None:
+        await asyncio.gather(embedder.embed_query("a"), embedder.embed_passages(["a"]), reader.open())
+
+    async def close_models() -> None:
+        await asyncio.gather(embedder.close(), reader.close())
+
+    asyncio.run(open_models())
+    yield
+    asyncio.run(close_models())
 
 
 def _refuse_foreign_addresses(event: str, args: tuple[object, ...]) -> None:

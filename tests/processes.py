@@ -2,12 +2,15 @@
 
 To import them takes each process half a second, and the tests start hundreds. So one process imports them, and every
 other is forked from it: its arguments, environment, folder, input, output and exit code are its own, and the door it goes
-through, such as askbook.cli, is imported by itself. What a process imports, and when, is no question for these.
+through, such as askbook.cli, is imported by itself. What a process imports, and when, is no question for these, nor how
+Python takes apart at the end what it was forked with: that would copy all of it first, which takes longer than most commands.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
 import functools
 import gc
 import json
@@ -164,12 +167,32 @@ def _become(talk: int, *files: int) -> list[str]:
     return arguments
 
 
+_status: list[int] = []
+
+
+def _leave() -> None:
+    """The last that Python does before it takes itself apart. What C does at its end is done."""
+    if _status:
+        with contextlib.suppress(OSError, ValueError):  # Python says so itself.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            ctypes.PyDLL(None).exit(_status[0])
+
+
 if __name__ == "__main__":
+    # What is registered first is called last.
+    atexit.register(_leave)
     program, *given = _fork_on(socket.socket(fileno=int(sys.argv[1])))
-    if program == "-c":
-        sys.argv[:], sys.path[0] = ["-c", *given[1:]], ""
-        exec(given[0], {"__name__": "__main__"})
-    else:
-        sys.argv[:] = [program, *given]
-        sys.path[0] = str(Path(program).parent)
-        runpy.run_path(program, run_name="__main__")
+    try:
+        if program == "-c":
+            sys.argv[:], sys.path[0] = ["-c", *given[1:]], ""
+            exec(given[0], {"__name__": "__main__"})
+        else:
+            sys.argv[:] = [program, *given]
+            sys.path[0] = str(Path(program).parent)
+            runpy.run_path(program, run_name="__main__")
+        _status.append(0)
+    except SystemExit as end:
+        if isinstance(end.code or 0, int):
+            _status.append(int(end.code or 0) & 0xFF)
+        raise

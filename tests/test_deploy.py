@@ -95,20 +95,36 @@ def test_the_image_is_pinned_small_and_nobody_s() -> None:
         assert all((ROOT / one).exists() and f"!{one}" in allowed for one in sources.split())
 
 
-def test_every_command_in_the_page_is_one() -> None:
+# Those that are written by hand and name commands.
+GUIDES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("guide-authors", "guide-developers", "guide-readers", "deploy")),
+]
+GUIDES += [f"docs/{name}.md" for name in ("widget", "mcp", "python", "capacity")]
+
+
+def commands_of(page: str) -> list[str]:
+    """Each command line of a page, in a block or between backticks, without its `askbook`."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"```bash\n(.+?)```", text, re.DOTALL))
+    in_blocks = re.findall(r"^(?:.*[ /])?askbook ([a-z]+(?: [^\n`#]*)?)", blocks, re.MULTILINE)
+    return in_blocks + re.findall(r"`askbook ([a-z][^`]*)`", text)
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_every_command_in_a_page_is_one(page: str) -> None:
     known = commands()
-    lines = re.findall(
-        r"askbook ((?:[a-z]+)(?: [^\n`#]*)?)", "\n".join(re.findall(r"```bash\n(.+?)```", DEPLOY, re.DOTALL))
-    )
-    lines += re.findall(r"`askbook ([a-z][^`]*)`", DEPLOY)
-    assert len(lines) > 10
+    lines = commands_of(page)
+    assert lines
     for line in lines:
         words = line.split()
-        if words[0] == "askbook":
-            continue
         name = " ".join(words[:2]) if words[0] == "keys" else words[0]
         assert name in known, line
         assert {word for word in words if word.startswith("--")} <= known[name], line
+
+
+def test_the_deploy_page_shows_how() -> None:
+    assert len(commands_of("docs/deploy.md")) > 10
 
 
 def test_whatever_make_installs_is_pinned_by_hash() -> None:

@@ -91,6 +91,30 @@ def test_readme_paths_exist() -> None:
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _links(page: Path) -> list[tuple[str, str]]:
+    """Each link inside the project, as file and heading; an example between backticks is none."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found = re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text)
+    return [(name, anchor) for name, anchor in found]
+
+
+def test_every_link_of_a_page_leads_somewhere() -> None:
+    pages = [page for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "decisions") for page in folder.glob("*.md")]
+    links = [(page, name, anchor) for page in pages for name, anchor in _links(page)]
+    assert len(links) > 100
+    broken: list[str] = []
+    for page, name, anchor in links:
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            broken.append(f"{page.name}: {name}#{anchor}")
+    assert broken == []
+
+
 def test_every_make_target_says_what_it_does() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)

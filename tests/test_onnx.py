@@ -6,11 +6,12 @@ import asyncio
 import gc
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 
 from askbook.errors import ShuttingDown
-from askbook.onnx import Lane
+from askbook.onnx import Lane, Weights, share
 
 
 class Loaded:
@@ -79,3 +80,42 @@ async def test_whoever_leaves_is_cancelled_and_nothing_else() -> None:
     with pytest.raises(asyncio.CancelledError):
         await leaving
     go_on.set()
+
+
+def _write(folder: Path) -> Weights:
+    folder.mkdir()
+    for name in ("model.onnx", "tokenizer.json"):
+        (folder / name).write_text(name)
+    return Weights("some", folder / "model.onnx", folder / "tokenizer.json")
+
+
+def _load(_weights: Weights, _threads: int) -> Loaded:
+    return Loaded()
+
+
+def test_whoever_reads_by_the_same_files_has_the_same_model(tmp_path: Path) -> None:
+    weights = _write(tmp_path / "one")
+    model = share(_load, weights, 1)
+    assert share(_load, weights, 1) is model
+    assert share(_load, weights, 2) is not model
+    assert share(_load, _write(tmp_path / "other"), 1) is not model
+
+
+def test_a_changed_file_is_another_model(tmp_path: Path) -> None:
+    weights = _write(tmp_path / "one")
+    model = share(_load, weights, 1)
+    weights.tokenizer.write_text("changed")
+    assert share(_load, weights, 1) is not model
+
+
+def test_a_shared_model_is_dropped_with_its_last_reader(tmp_path: Path) -> None:
+    weights = _write(tmp_path / "one")
+    lanes = [Lane("lane", lambda: share(_load, weights, 1)) for _ in range(2)]
+    model = weakref.ref(lanes[0].load())
+    assert lanes[1].load() is model()
+    lanes[0].close()
+    gc.collect()
+    assert model() is lanes[1].loaded is not None
+    lanes[1].close()
+    gc.collect()
+    assert model() is None

@@ -7,6 +7,7 @@ python train/train.py labels                what the teacher says of every pair
 python train/train.py student               twelve small layers learn from labels and teacher
 python train/train.py rounding              … and one epoch more with numbers as coarse as the file's
 python train/train.py export                one ONNX file, int8, with its chances fitted
+python train/train.py choosing              its upper layers learn which excerpt answers, and it is exported again
 python train/train.py measure               figures of the file, by ONNX Runtime on the CPU
 python train/train.py ablation              short runs, each without one part of the recipe
 """
@@ -29,8 +30,8 @@ from fit import ROUNDING, STUDENT, TEACHER, Schedule, Taught, fit, teach
 from rows import PARTS, Recipe, build_rows
 from validate import Figures, fit_chances, measure, read_pairs
 
-NAME = "askbook-reader-1"
-STEPS = ("rows", "teacher", "labels", "student", "rounding", "export", "measure")
+NAME = "askbook-reader-2"
+STEPS = ("rows", "teacher", "labels", "student", "rounding", "export", "choosing", "measure")
 
 
 class Work:
@@ -42,6 +43,9 @@ class Work:
         self.bases: Path | None = asked.bases
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.seed: int = asked.seed
+        self.reader: Path | None = asked.reader
+        self.trained = "rounded"
+        """What is exported."""
         self.folder.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(self.seed)
         torch.backends.cuda.matmul.allow_tf32 = True
@@ -91,7 +95,7 @@ class Work:
         from export import export_reader
         from onnx_reading import read_with
 
-        with np.load(self.folder / "rounded.npz") as stored:
+        with np.load(self.folder / f"{self.trained}.npz") as stored:
             state = {name: stored[name].astype(np.float32) for name in stored.files}
         metadata = {
             "name": NAME,
@@ -107,6 +111,22 @@ class Work:
         export_reader(state, self.folder / "reader-fp32.onnx", metadata, reduce_range=False, fp32=True)
         size, digest = shipped.stat().st_size, hashlib.sha256(shipped.read_bytes()).hexdigest()
         print(f"reader.onnx {size / 1e6:.1f} MB, sha256 {digest}\n{json.dumps(metadata)}", flush=True)
+
+    def choosing(self) -> None:
+        """On a CPU, from the exported file."""
+        from choosing import Lower, read_choices, read_state, read_statements, tune
+
+        exported = self.reader or self.folder / "reader.onnx"
+        lower = Lower(exported)
+        groups = [
+            [lower.read(row) for row in group] for group in (*read_choices(held=False), *read_statements(self.data))
+        ]
+        student = Bert(dropout=0.0)
+        student.load_state_dict({name: torch.tensor(array) for name, array in read_state(exported).items()})
+        tune(student, groups, lower.curve, self.seed)
+        self._save(student.state_dict(), "chosen")
+        self.trained = "chosen"
+        self.export()
 
     def measure(self) -> None:
         from onnx_reading import read_with
@@ -172,6 +192,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=here.parent / "shared" / "reader", help="the published sets")
     parser.add_argument("--out", type=Path, default=here / ".train", help="the work folder")
     parser.add_argument("--bases", type=Path, help="a folder that bases.py --out filled; else from the registries")
+    parser.add_argument(
+        "--reader", type=Path, help="the exported file that `choosing` begins with; else the work folder's"
+    )
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     work = Work(asked)

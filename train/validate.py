@@ -6,13 +6,15 @@ import json
 import re
 import string
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from choosing import measure_choices, read_choices
 from encoder import Reader
 from features import SPAN_TOKENS, collate, load_ahead, make_batches, open_tokenizer, to_windows
 from fit import ANSWERABLE, RELEVANCE, SUPPORTED
@@ -79,6 +81,9 @@ def measure(read: ReadPairs, data: Path) -> Figures:
     figures: Figures = {"squad2": _measure_squad(read, data)}
     figures |= _measure_contrast(read, held)
     figures["twins"] = _measure_twins(read, twins)
+    choices = read_choices(held=True)
+    found = read([(row.text, row.passage) for group in choices for row in group])
+    figures["choices"] = measure_choices(choices, found.answerable, found.relevance)
     for name in HELD_SETS:
         rows = [row for row in read_questions(data, held=True) if row.kind == name]
         if rows:
@@ -103,16 +108,24 @@ def _fit_logistic(scores: np.ndarray, labels: np.ndarray) -> list[float]:
     slope, shift = torch.zeros(1, requires_grad=True), torch.zeros(1, requires_grad=True)
     x, y = torch.tensor(scores, dtype=torch.float32), torch.tensor(labels, dtype=torch.float32)
     weight = torch.where(y == 1, 0.5 / y.sum(), 0.5 / (1 - y).sum())
-    optimizer = torch.optim.LBFGS([slope, shift], max_iter=200)
 
     def loss() -> torch.Tensor:
+        return torch.nn.functional.binary_cross_entropy_with_logits(slope * x + shift, y, weight, reduction="sum")
+
+    _minimise(loss, [slope, shift])
+    return [round(slope.item(), 4), round(shift.item(), 4)]
+
+
+def _minimise(loss: Callable[[], torch.Tensor], parameters: list[torch.Tensor]) -> None:
+    optimizer = torch.optim.LBFGS(parameters, max_iter=200)
+
+    def step() -> torch.Tensor:
         optimizer.zero_grad()
-        value = torch.nn.functional.binary_cross_entropy_with_logits(slope * x + shift, y, weight, reduction="sum")
+        value = loss()
         value.backward()
         return value
 
-    optimizer.step(loss)  # pyright: ignore[reportArgumentType]
-    return [round(slope.item(), 4), round(shift.item(), 4)]
+    optimizer.step(step)  # pyright: ignore[reportArgumentType]
 
 
 # --- the sets -------------------------------------------------------------------------------------
@@ -139,8 +152,9 @@ def _measure_contrast(read: ReadPairs, held: Sequence[Contrast]) -> Figures:
     label = np.array([row.label for row in rows])
     answered = np.flatnonzero(asked & (label == 1))
     f1 = [best_f1(found.spans[at], [rows[at].passage[slice(*rows[at].span or ())]]) for at in answered]
-    stated = np.flatnonzero(~asked)
-    balanced = _balance([rows[at] for at in stated])
+    stated, questions = np.flatnonzero(~asked), np.flatnonzero(asked)
+    words = [round(overlap(row) * 20) for row in rows]
+    balanced = stated[_balance(label[stated], [words[at] for at in stated])]
     return {
         "answered": {
             "n": int(asked.sum()),
@@ -150,8 +164,77 @@ def _measure_contrast(read: ReadPairs, held: Sequence[Contrast]) -> Figures:
         },
         "supported": _measure_support([rows[at] for at in stated], found.supported[stated])
         | {"claim_alone": auc(alone.supported[stated], label[stated])},
-        "balanced": _measure_support([rows[stated[at]] for at in balanced], found.supported[stated[balanced]]),
+        "balanced": _measure_support([rows[at] for at in balanced], found.supported[balanced]),
+        "without_style": _measure_without_style(rows, questions, stated, found, alone),
     }
+
+
+def _measure_without_style(
+    rows: Sequence[Row], questions: np.ndarray, stated: np.ndarray, found: Read, alone: Read
+) -> Figures:
+    """Where neither the words of a text nor those it shares with its passage tell which is which."""
+    figures: Figures = {}
+    for name, chosen, read, unread in (
+        ("answered", questions, found.answerable, alone.answerable),
+        ("supported", stated, found.supported, alone.supported),
+    ):
+        some = [rows[at] for at in chosen]
+        label = np.array([row.label for row in some])
+        style = _guess_by_style(some)
+        deciles = np.searchsorted(np.quantile(style, np.linspace(0.1, 0.9, 9)), style)
+        kept = _balance(label, [(round(overlap(row) * 10), int(ten)) for row, ten in zip(some, deciles, strict=True)])
+        at, label = chosen[kept], label[kept]
+        figures[name] = {
+            "style_auc": auc(style, [row.label for row in some]),
+            "style_auc_kept": auc(style[kept], label),
+            "alone": auc(unread[at], label),
+        }
+        figures[name] |= (
+            _measure_support([rows[one] for one in at], read[at])
+            if name == "supported"
+            else {
+                "n": len(at),
+                "overlap_auc": auc([overlap(rows[one]) for one in at], label),
+                "auc": auc(read[at], label),
+            }
+        )
+    return figures
+
+
+def _guess_by_style(rows: Sequence[Row], folds: int = 5) -> np.ndarray:
+    """What words and pairs of words alone say of a text: a linear classifier, fitted to the texts about other passages."""
+    passages = {passage: number for number, passage in enumerate(sorted({row.passage for row in rows}))}
+    fold = np.array([passages[row.passage] % folds for row in rows])
+    label = torch.tensor([float(row.label or 0) for row in rows])
+    texts = [Counter(_list_words(row.text)) for row in rows]
+    said = np.zeros(len(rows))
+    for held in range(folds):
+        train = np.flatnonzero(fold != held)
+        counts = Counter(word for at in train for word in texts[at])
+        known = {word: number for number, word in enumerate(word for word, n in counts.items() if n > 1)}
+        x = torch.zeros(len(rows), len(known))
+        for at, words in enumerate(texts):
+            x[at, [known[word] for word in words if word in known]] = 1.0
+        weights, shift = _fit_words(x[train], label[train])
+        test = np.flatnonzero(fold == held)
+        said[test] = (x[test] @ weights + shift).numpy()
+    return said
+
+
+def _fit_words(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    weights, shift = torch.zeros(x.shape[1], requires_grad=True), torch.zeros(1, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        misfit = torch.nn.functional.binary_cross_entropy_with_logits(x @ weights + shift, y)
+        return misfit + 0.002 * weights.square().sum()
+
+    _minimise(loss, [weights, shift])
+    return weights.detach(), shift.detach()
+
+
+def _list_words(text: str) -> list[str]:
+    words = re.findall(r"[a-z0-9_']+", text.lower())
+    return [*words, *map(" ".join, pairwise(words))]
 
 
 def _measure_support(rows: Sequence[Row], scores: np.ndarray) -> Figures:
@@ -186,11 +269,11 @@ def _measure_twins(read: ReadPairs, held: Sequence[Contrast]) -> Figures:
     }
 
 
-def _balance(rows: Sequence[Row]) -> np.ndarray:
-    """As many true as false statements of each share of common words."""
+def _balance(labels: np.ndarray, likeness: Sequence[Hashable]) -> np.ndarray:
+    """As many true as false texts of each likeness."""
     bins = defaultdict(lambda: ([], []))
-    for at, row in enumerate(rows):
-        bins[round(overlap(row) * 20)][row.label or 0].append(at)
+    for at, (label, alike) in enumerate(zip(labels, likeness, strict=True)):
+        bins[alike][label].append(at)
     chosen = []
     for false, true in bins.values():
         size = min(len(false), len(true))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 SearchMode = Literal["hybrid", "dense", "keyword"]
 IngestMode = Literal["incremental", "full", "recreate"]
@@ -15,9 +16,22 @@ ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
 RefusalReason = Literal["not_in_book", "below_threshold", "ambiguous", "unverified", "index_empty", "provider_down"]
 Role = Literal["reader", "admin"]
 
-PROFICIENCY_LEVELS = ("A1", "A2", "B1", "B2", "C1", "C2")
-LAYERS = ("L1", "L2", "L3", "L4")
+Level = Literal["A1", "A2", "B1", "B2", "C1", "C2"]
+Layer = Literal["L1", "L2", "L3", "L4"]
+PROFICIENCY_LEVELS: tuple[str, ...] = get_args(Level)
+LAYERS: tuple[str, ...] = get_args(Layer)
 TIER_MAX = 4
+RETRIEVAL_TOOL = "retrieve_documentation"
+"""The one tool that a model has here: seed 001's."""
+
+MARK = re.compile(r"\[(\d{1,3})\]")
+"""How an answer points at a source, and …"""
+
+
+def to_mark(number: int) -> str:
+    """… as it is written: `[1]`."""
+    return f"[{number}]"
+
 
 QUERY_MIN, QUERY_MAX = 3, 1000
 LIMIT_MAX = 20
@@ -81,7 +95,7 @@ class Lesson:
     identity: str
     """What chunk ids are built from: `book:module:chapter:lesson`, and the file where two files claim the same."""
     title_in_file: bool
-    """False when the title was made from the file name; such a title is not embedded, so that a rename costs nothing."""
+    """False when the title was made from the file name; it is then not embedded, so that a rename costs nothing."""
     text: str
     """The whole file, newlines as `\\n`, with what it includes in its place; every offset of a chunk counts in it."""
     body_start: int
@@ -91,9 +105,9 @@ class Lesson:
     anchors: str = "github"
     """How the page at `url` names its headings: a style of `book.sections.Anchors`."""
     lines: Sequence[int] = ()
-    """Of each line of the text its line in the file, where something is included; else they are the same."""
+    """For each line of the text its line in the file; empty where nothing is included and both are the same."""
     link_titles: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What links without words of their own lead to, by their targets."""
+    """Titles for links without words of their own, by their targets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +173,24 @@ class Chunk:
     embedded_at: datetime | None = field(default=None, compare=False)
     """None while it waits for its vector."""
     embedding_model: str | None = field(default=None, compare=False)
-    """None also where nobody noted it."""
+    """None where it was not noted."""
 
     def at(self, place: int) -> Chunk:
         """The same chunk, named and addressed by the section in which this offset of the lesson's text lies."""
-        here = next((one for one in reversed(self.sections) if one.at <= place), None)
+        here = next((section for section in reversed(self.sections) if section.at <= place), None)
         if here is None:
             return self
         return replace(self, section_title=here.section_title, heading_path=here.heading_path, url=here.url)
+
+    @property
+    def way(self) -> str:
+        """The way to it through the book's headings, as every door shows it."""
+        return " › ".join(self.heading_path)
+
+    @property
+    def way_in_book(self) -> str:
+        """The same below the book's own title."""
+        return " › ".join(self.heading_path[1:] or self.heading_path)
 
     @property
     def name(self) -> str:
@@ -197,7 +221,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk that a search found. `similarity` is the raw cosine, `keyword_score` the raw BM25; None where that side has none."""
+    """A chunk that a search found. `similarity` is the raw cosine, `keyword_score` the raw BM25, if any."""
 
     chunk: Chunk
     score: float
@@ -259,7 +283,9 @@ class SearchOutcome:
     vector: Sequence[float] | None = None
     """The question's; None where its words alone were searched."""
     keywords: Mapping[int, float] = field(default_factory=dict[int, float])
-    """The weights of the question's words, by the id of the term."""
+    """The weights of the question's words, by the id of the term, and …"""
+    rarities: Mapping[int, float] = field(default_factory=dict[int, float])
+    """… how rare each of them is in the book."""
 
 
 # --- confidence -----------------------------------------------------------------------------------
@@ -314,7 +340,7 @@ class Question:
     selected_text: str | None = None
     reader: Reader | None = None
     streamed: bool = False
-    """Somebody reads along: a model that writes on may take its time."""
+    """The answer is read as it comes, so the model may take longer to finish it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,13 +422,13 @@ Reply = Answer | Refusal
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """One call of `retrieve_documentation`, by the model or for it."""
+    """One call of the tool, by the model or for it."""
 
     query: str
     results_count: int
     avg_similarity: float
     timestamp: datetime
-    tool_name: str = "retrieve_documentation"
+    tool_name: str = RETRIEVAL_TOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +523,7 @@ class Cited:
     chunk_id: str = ""
     parent_doc_id: str = ""
     quotes: tuple[Quote, ...] = ()
-    """Those of its source; none where it was kept before they were."""
+    """Those of its source; empty in messages of older versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,6 +599,15 @@ class BookRecord:
     revision: int
     last_full_ingest: datetime | None
     last_incremental_update: datetime | None
+
+    @property
+    def public_id(self) -> str:
+        return to_public_id(self.book_id)
+
+    @property
+    def last_change(self) -> datetime | None:
+        """When something of it was last ingested."""
+        return max(filter(None, (self.last_full_ingest, self.last_incremental_update)), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -655,7 +690,7 @@ def to_internal_id(tenant: str, public_id: str) -> str:
 
 
 def to_public_id(book_id: str) -> str:
-    """What the outside calls the book."""
+    """The book's id without its tenant, as callers know it."""
     return book_id.rpartition("/")[2]
 
 
@@ -672,7 +707,7 @@ class Scope:
         return tenant == self.tenant and (self.books is None or public_id in self.books)
 
     def covers(self, other: Scope) -> bool:
-        """Whether whoever may read this may hand out that."""
+        """Whether a reader of this scope may hand out the other."""
         within = self.books is None or (other.books is not None and set(other.books) <= set(self.books))
         return other.tenant == self.tenant and within
 
@@ -689,7 +724,7 @@ class Key:
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
     origins: tuple[str, ...] = ()
-    """The sites whose pages it stands in, for all to read; good for nothing elsewhere. Empty: a secret of its bearer."""
+    """The sites whose pages contain it in public; it works only there. Empty: the key is its bearer's secret."""
 
 
 # --- what the book could not answer ---------------------------------------------------------------
@@ -727,7 +762,7 @@ class Gap:
 
     book_id: str
     question: str
-    """The one that speaks best for all of them."""
+    """The wording that represents them all."""
     count: int
     refused: int
     unhelpful: int
@@ -735,7 +770,7 @@ class Gap:
     variants: tuple[str, ...]
     """The other wordings, the most asked first."""
     own_words: tuple[str, ...]
-    """What readers wrote where their thread says the rest, the latest first."""
+    """What readers wrote in threads that complete the question, the latest first."""
     comments: tuple[str, ...]
     section: NearSection | None
 

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from askbook.errors import AskbookError, ShuttingDown, StorageError
 
@@ -76,6 +77,22 @@ def _sha256_of(file: Path, changed_at: int, size: int) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
+_shared: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
+
+
+def share(open_model: Callable[[Weights, int], Model], weights: Weights, threads: int) -> Model:
+    """Whoever reads by the same files has the same model, for as long as one of them has it. The files are checked again
+    only where they have changed."""
+    try:
+        found = [file.stat() for file in (weights.model, weights.tokenizer)]
+    except OSError:
+        return open_model(weights, threads)  # Which says what is missing.
+    key = (open_model, weights, threads, *((one.st_mtime_ns, one.st_size) for one in found))
+    model = _shared.get(key)
+    # Two that open it at the same time do not wait for each other; one is dropped.
+    return _shared.setdefault(key, open_model(weights, threads)) if model is None else model
+
+
 def open_session(model: Path, threads: int, failure: type[AskbookError]) -> InferenceSession:
     """No threads given: one for each core."""
     import onnxruntime
@@ -84,6 +101,8 @@ def open_session(model: Path, threads: int, failure: type[AskbookError]) -> Infe
     options.intra_op_num_threads = threads or os.cpu_count() or 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    # Windows are of any length: a plan of memory would be kept for each.
+    options.enable_mem_pattern = False
     # Threads that spin while they wait cost a question three times its CPU, and everything else its share.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:

@@ -34,7 +34,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Asked(TypedDict, total=False):
+class QuestionOptions(TypedDict, total=False):
     """What a question may carry."""
 
     thread_id: str
@@ -45,7 +45,7 @@ class Asked(TypedDict, total=False):
     reader: Reader
 
 
-class Only(TypedDict, total=False):
+class FilterOptions(TypedDict, total=False):
     """Where to search; all must hold."""
 
     hardware_tier: int
@@ -62,7 +62,7 @@ class Only(TypedDict, total=False):
 
 
 class OpenBook:
-    """A book that is open; what it gives are the values of `askbook.domain`."""
+    """A book that is open. Its methods return values of `askbook.domain`."""
 
     def __init__(self, askbook: Askbook, book_id: str, folder: str) -> None:
         self._askbook = askbook
@@ -84,29 +84,27 @@ class OpenBook:
         mode: SearchMode = "hybrid",
         threshold: float = 0.0,
         rerank: bool | None = None,
-        **only: Unpack[Only],
+        **only: Unpack[FilterOptions],
     ) -> tuple[Passage, ...]:
         """The passages that fit, the best first."""
         filters = Filters(self.book_id, **only)
         check_choices(filters, await self._askbook.ledger.load_book(self.book_id))
-        relevance = (await self._askbook.calibrations.choose(self.book_id)).calibration.relevance
-        outcome = await self._askbook.searcher.search(text, filters, mode, limit, threshold, relevance, rerank=rerank)
-        return outcome.passages
+        return (await self._askbook.search(text, filters, mode, limit, threshold, rerank)).passages
 
-    async def ask(self, text: str, **asked: Unpack[Asked]) -> Reply:
+    async def ask(self, text: str, **asked: Unpack[QuestionOptions]) -> Reply:
         """An Answer with its sources, or a Refusal that says why."""
         async with aclosing(self._follow(text, asked, streamed=False)) as events:
             return (await get_reply(events)).reply
 
-    async def stream(self, text: str, **asked: Unpack[Asked]) -> AsyncGenerator[AnswerEvent]:
-        """The same as it comes: `Delta` is the next part of the answer, the last event is `Replied`."""
+    async def stream(self, text: str, **asked: Unpack[QuestionOptions]) -> AsyncGenerator[AnswerEvent]:
+        """The same, event by event: `Delta` is the next part of the answer, the last event is `Replied`."""
         async with aclosing(self._follow(text, asked, streamed=True)) as events:
             async for event in events:
                 yield event
 
-    async def _follow(self, text: str, asked: Asked, streamed: bool) -> AsyncGenerator[AnswerEvent]:
+    async def _follow(self, text: str, asked: QuestionOptions, streamed: bool) -> AsyncGenerator[AnswerEvent]:
         settings = self._askbook.settings
-        defaults: Asked = {"top_k": settings.agent_top_k, "threshold": settings.agent_score_threshold}
+        defaults: QuestionOptions = {"top_k": settings.agent_top_k, "threshold": settings.agent_score_threshold}
         question = Question(text, Filters(self.book_id), streamed=streamed, **{**defaults, **asked})
         async with aclosing(self._askbook.ask(question)) as events:
             async for event in events:
@@ -126,7 +124,7 @@ def _blocking(
 
 
 class BlockingBook:
-    """The same book without `await`: its loop runs in a thread of its own, so that a notebook's may run too."""
+    """The same book without `await`. Its event loop runs in a thread of its own, so that it works in a notebook."""
 
     def __init__(self, opened: OpenBook, portal: BlockingPortal) -> None:
         self.opened = opened
@@ -136,7 +134,7 @@ class BlockingBook:
     search = _blocking(OpenBook.search)
     ask = _blocking(OpenBook.ask)
 
-    def stream(self, text: str, **asked: Unpack[Asked]) -> Iterator[AnswerEvent]:
+    def stream(self, text: str, **asked: Unpack[QuestionOptions]) -> Iterator[AnswerEvent]:
         events = self.opened.stream(text, **asked)
         try:
             while (event := self.portal.call(anext, events, None)) is not None:
@@ -146,7 +144,7 @@ class BlockingBook:
 
 
 class Door:
-    """What `open_book` gives: a context manager of either kind, as often as it is entered."""
+    """What `open_book` returns: a context manager for `with` and `async with`, which may be entered again."""
 
     def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[OpenBook]]) -> None:
         self._open = open_it

@@ -1,4 +1,4 @@
-"""Everything that can be set, as values: from the environment, `.env`, and `[settings]` in `askbook.toml`, in this order."""
+"""Everything that can be set, as values: from the environment, `.env`, then `[settings]` in `askbook.toml`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from askbook.domain import CheckChoice, UnsupportedChoice
 from askbook.errors import InputError
 
 EmbedderChoice = Literal["local", "openai", "cohere", "none"]
@@ -27,8 +28,6 @@ ReaderChoice = Literal["bundled", "none"]
 ConfidenceChoice = Literal["calibrated", "raw"]
 AnswererChoice = Literal["auto", "extractive", "model"]
 ModelApi = Literal["chat", "responses"]
-UnsupportedChoice = Literal["drop", "mark"]
-CheckChoice = Literal["reader", "model"]
 LogFormat = Literal["console", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -68,7 +67,8 @@ class Settings(BaseSettings):
     )
     qdrant_quantization: QuantizationChoice = Field(
         default="none",
-        description="Whether a new collection is searched by smaller vectors first: none, or scalar (a quarter of the memory).",
+        description="Whether a new collection is searched by smaller vectors first: none, or scalar (a quarter of "
+        "the memory).",
     )
     askbook_embedder: EmbedderChoice = Field(
         default="local",
@@ -85,24 +85,28 @@ class Settings(BaseSettings):
     )
     askbook_reranker: RerankerChoice = Field(
         default="none",
-        description="Who puts the best passages of a hybrid search in order: none, cohere, or local (a cross-encoder on this machine).",
+        description="Who puts the best passages of a hybrid search in order: none, cohere, or local (a cross-encoder "
+        "on this machine).",
     )
     askbook_reranker_folder: Path | None = Field(
         default=None, description="Folder with model.onnx and tokenizer.json of the local reranker."
     )
     askbook_reranker_seconds: float = Field(
         default=2.0,
-        description="How long reranking may take, as a part of the search; after that the passages stay as they were found.",
+        description="How long reranking may take, as a part of the search; after that the passages stay as they were "
+        "found.",
         gt=0,
         le=600,
     )
     askbook_reader: ReaderChoice | Path = Field(
         default="bundled",
-        description="Who reads what was found: bundled (the model that comes with askbook), a folder with reader.onnx, or none.",
+        description="Who reads what was found: bundled (the model that comes with askbook), a folder with "
+        "reader.onnx, or none.",
     )
     askbook_confidence: ConfidenceChoice = Field(
         default="calibrated",
-        description="What scores and confidence mean: calibrated (a measured chance), or raw (the embedder's cosine, which then also decides the order).",
+        description="What scores and confidence mean: calibrated (a measured chance), or raw (the embedder's cosine, "
+        "which then also decides the order).",
     )
     openai_api_key: SecretStr | None = Field(default=None, description="Key of OpenAI or a compatible service.")
     openai_base_url: str = Field(
@@ -125,7 +129,8 @@ class Settings(BaseSettings):
 
     askbook_answerer: AnswererChoice = Field(
         default="auto",
-        description="Who answers: extractive (the book's own sentences), model, or auto (the model where OPENAI_API_KEY is set).",
+        description="Who answers: extractive (the book's own sentences), model, or auto (the model where "
+        "OPENAI_API_KEY is set).",
     )
     askbook_unsupported: UnsupportedChoice = Field(
         default="drop",
@@ -133,7 +138,8 @@ class Settings(BaseSettings):
     )
     askbook_check: CheckChoice = Field(
         default="model",
-        description="Who decides on a model's sentence that the reader is not sure of: reader (alone), or model (asked once for all of them).",
+        description="Who decides on a model's sentence that the reader is not sure of: reader (alone), or model "
+        "(asked once for all of them).",
     )
     agent_top_k: int = Field(default=5, description="Passages that an answer looks at.", ge=1, le=10)
     agent_score_threshold: float = Field(
@@ -147,7 +153,8 @@ class Settings(BaseSettings):
     )
     agent_system_prompt: str = Field(
         default="",
-        description="What the model is told besides askbook's rules, which stay: whom it speaks to, in which language or tone.",
+        description="What the model is told besides askbook's rules, which stay: whom it speaks to, in which "
+        "language or tone.",
         max_length=4000,
     )
     agent_temperature: float = Field(default=0.0, description="The model's temperature.", ge=0, le=1)
@@ -166,7 +173,8 @@ class Settings(BaseSettings):
     )
     askbook_ask_seconds: float = Field(
         default=5.0,
-        description="How long a question waits for a model's first words; then the book's own sentences answer. An answer sent whole has as long again to its end.",
+        description="How long a question waits for a model's first words; then the book's own sentences answer. An "
+        "answer sent whole has as long again to its end.",
         gt=0,
         le=600,
     )
@@ -185,7 +193,8 @@ class Settings(BaseSettings):
     )
     redis_url: SecretStr | None = Field(
         default=None,
-        description="Redis (redis://…) that counts the requests of several processes together. Default: each in memory.",
+        description="Redis (redis://…) that counts the requests of several processes together. Default: each in "
+        "memory.",
     )
     askbook_body_bytes: int = Field(
         default=262_144, description="How large the body of a request may be.", ge=1024, le=100_000_000
@@ -202,12 +211,14 @@ class Settings(BaseSettings):
     askbook_port: int = Field(default=8000, description="Port that askbook serve listens on.", ge=0, le=65535)
     askbook_public_url: str | None = Field(
         default=None,
-        description="Address that readers reach askbook serve at, as https://ask.example.org. Default: the one that they asked.",
+        description="Address that readers reach askbook serve at, as https://ask.example.org. Default: the one that "
+        "they asked.",
         pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?$",
     )
     askbook_local_owner: bool | None = Field(
         default=None,
-        description="Whether whoever sits at the machine that serves needs no key: asks from loopback, with no sign of a proxy. 0: everybody does. Default: 1, and 0 where ASKBOOK_PUBLIC_URL is set.",
+        description="Whether whoever sits at the machine that serves needs no key: asks from loopback, with no sign "
+        "of a proxy. 0: everybody does. Default: 1, and 0 where ASKBOOK_PUBLIC_URL is set.",
     )
     askbook_cors_origins: Names = Field(
         default=(), description="Sites, comma-separated, whose pages may call the API, as https://example.org."
@@ -236,7 +247,7 @@ class Settings(BaseSettings):
     @field_validator("askbook_cors_origins", mode="before")
     @classmethod
     def _split(cls, names: object) -> object:
-        return tuple(filter(None, (one.strip() for one in names.split(",")))) if isinstance(names, str) else names
+        return tuple(filter(None, (name.strip() for name in names.split(",")))) if isinstance(names, str) else names
 
     @field_validator("askbook_cors_origins", mode="after")
     @classmethod
@@ -268,7 +279,7 @@ class Settings(BaseSettings):
             return reader
         folder = _expand(reader)
         try:
-            # Whether it is there is said when it is opened; here, whether it can be.
+            # Only whether the folder can be looked into. Whether the file is there is checked when it is opened.
             (folder / "reader.onnx").is_file()
         except OSError as error:
             raise ValueError(f"that folder cannot be looked into: {error.strerror}") from error
@@ -294,7 +305,7 @@ def _expand(folder: Path) -> Path:
 
 
 def load_settings(**given: Any) -> Settings:
-    """The settings in force here, or an InputError that names the one that is wrong. What is given and not None wins."""
+    """The settings in force here, or an InputError that names the wrong one. Given values other than None win."""
     return _load({name: value for name, value in given.items() if value is not None})
 
 
@@ -304,7 +315,7 @@ def load_settings_of_home(home: Path) -> Settings:
 
 
 def load_settings_of_file(file: Path) -> Settings:
-    """The settings in force here, with those of a file over them. Where the data lies, the file alone says."""
+    """The settings in force here, overridden by those of a file. Only the file says where the data lies."""
     try:
         named = {name.lower(): value for name, value in dotenv_values(file, interpolate=False).items() if value}
     except (OSError, UnicodeDecodeError) as error:

@@ -20,9 +20,9 @@ from askbook.answer.agent import AgentConfig, BookAgent
 from askbook.answer.ask import Parts, ask
 from askbook.answer.calibration import Calibrations
 from askbook.backup.holdings import Engines, load_dimension
-from askbook.book.chunker import CHUNKER_VERSION
+from askbook.book import CHUNKER_VERSION
 from askbook.breaker import Breaker
-from askbook.domain import AnswerEvent, Question
+from askbook.domain import AnswerEvent, Filters, Question, SearchMode, SearchOutcome
 from askbook.errors import (
     AskbookError,
     DataInUse,
@@ -37,9 +37,7 @@ from askbook.index.rerankers.base import Reranker
 from askbook.index.search import WORDS_ONLY, Deadlines, Searcher
 from askbook.index.vectors.base import VectorIndex
 from askbook.index.vectors.checks import split_batches
-from askbook.index.vectors.served import ServedIndex
 from askbook.ingest.pipeline import SIZES, Sizes
-from askbook.ingest.served import ServedWorker
 from askbook.ingest.worker import Worker
 from askbook.lock import Server, announce, find_server, is_taken, own_folder
 from askbook.reading.model import BUNDLED, bundled_weights, folder_weights
@@ -61,7 +59,7 @@ THROWN_AWAY = (
     "The index could not be read, and is built anew: run askbook verify --repair for each of the other books too."
 )
 Service = Literal["model", "embedder", "reranker"]
-"""What may be called over the network, each with a breaker. Index, database and Redis are pinged: `api.watch`."""
+"""Services that may be called over the network, each with a breaker. Index, database and Redis are pinged (`api.watch`)."""
 
 
 @dataclass(frozen=True)
@@ -78,22 +76,17 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """An index that a new embedder fills while readers go on with the old one."""
+    """An index that a new embedder fills while readers still use the old one."""
 
     stored_in: str
     replaces: str
 
 
 @dataclass(frozen=True)
-class Askbook:
+class Askbook(Store):
     """Everything, open and ready."""
 
     settings: Settings
-    ledger: Ledger
-    jobs: Jobs
-    threads: Threads
-    keys: Keys
-    questions: Questions
     index: VectorIndex
     embedder: Embedder | None
     reranker: Reranker | None
@@ -131,8 +124,21 @@ class Askbook:
         )
         return ask(parts, question)
 
+    async def search(
+        self,
+        text: str,
+        filters: Filters,
+        mode: SearchMode = "hybrid",
+        limit: int = 5,
+        threshold: float = 0.0,
+        rerank: bool | None = None,
+    ) -> SearchOutcome:
+        """A search whose scores are the calibrated relevance that every door shows."""
+        relevance = (await self.calibrations.choose(filters.book_id)).calibration.relevance
+        return await self.searcher.search(text, filters, mode, limit, threshold, relevance, rerank=rerank)
+
     async def warm(self) -> None:
-        """The first question shall not wait for an import, or for weights to be read. What cannot be had now is logged."""
+        """Load imports and weights now, so that the first question need not wait. What fails is logged."""
         works: list[Awaitable[object]] = [part.open() for part in (self.agent, self.reader) if part is not None]
         if self.embedder is not None:
             works.append(self.embedder.embed_query("Is everything ready?"))
@@ -143,14 +149,14 @@ class Askbook:
                 raise failed
 
     def announce(self, url: str, token: str) -> None:
-        """From now on other processes of the same owner go through this one, which serves there."""
+        """Tell other processes of the same owner to go through this server."""
         if self.settings.qdrant_url is None:
             embedder = self.embedder.name if self.embedder else ""
             server = Server(url, token, __version__, self.jobs.collection, embedder)
             announce(self.settings.askbook_home, server)
 
     async def adopt_rebuilt(self) -> None:
-        """Where another embedder's index was filled beside the old one: from now on it is the index, and the old one goes."""
+        """The rebuilt index becomes the index, and the old one is dropped."""
         if self.rebuilt is not None and self.embedder is not None:
             name, embedder = self.settings.qdrant_collection_name, self.embedder
             await self.ledger.save_embedder(name, embedder.name, embedder.dimension, self.rebuilt.stored_in)
@@ -170,7 +176,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
 
 @contextlib.asynccontextmanager
 async def open_engines(settings: Settings, dimension: int | None = None) -> AsyncIterator[Engines]:
-    """Database and index alone, nothing to embed with. `dimension`: of the vectors to come; None: of those there are."""
+    """Database and index alone, nothing to embed with. `dimension`: of vectors to come; None: of those there are."""
     async with contextlib.AsyncExitStack() as stack:
         server = _own_or_find_server(settings, stack, to_itself=dimension is not None)
         store = await stack.enter_async_context(open_store(settings))
@@ -184,7 +190,7 @@ async def open_engines(settings: Settings, dimension: int | None = None) -> Asyn
 
 
 async def refuse_another_embedder(settings: Settings, made_by: str | None) -> None:
-    """Before vectors come to a place whose settings would have others made."""
+    """Refuse to carry vectors to a place whose settings name another embedder."""
     embedder, _ = build_embedder(settings)
     if embedder is None:
         return
@@ -198,9 +204,9 @@ async def refuse_another_embedder(settings: Settings, made_by: str | None) -> No
 
 @contextlib.asynccontextmanager
 async def open_mending(settings: Settings, rebuild: bool = False) -> AsyncIterator[Askbook]:
-    """For what writes the whole index: where that of this machine cannot be read, it is thrown away. SQL holds what it is
-    made of, of every book that lay in it."""
-    # A server that does not answer says nothing of its index: only whoever has the folder looks.
+    """For what writes the whole index: where that of this machine cannot be read, it is thrown away. SQL holds what
+    it is made of, of every book that lay in it."""
+    # Only the owner of the folder looks: a server that does not answer says nothing about its index.
     anew = settings.qdrant_url is None and not is_taken(settings.askbook_home) and not await _is_readable(settings)
     async with open_askbook(settings, rebuild, anew) as askbook:
         others = anew and len(await askbook.ledger.load_books()) > 1
@@ -223,7 +229,8 @@ async def _is_readable(settings: Settings) -> bool:
 async def open_askbook(
     settings: Settings, rebuild: bool = False, anew: bool = False, *, to_itself: bool = False
 ) -> AsyncIterator[Askbook]:
-    """`rebuild`: where another embedder made the index, a new one is opened beside it; `adopt_rebuilt` puts it in its place.
+    """`rebuild`: where another embedder made the index, a new one is opened beside it; `adopt_rebuilt` puts it in
+    place.
     `anew`: an index of this machine is opened empty.
 
     Where a server owns the data folder, all goes through it; `to_itself` is for whoever serves.
@@ -250,7 +257,8 @@ async def open_askbook(
         if reader is not None:
             stack.push_async_callback(reader.close)
         stored_in, rebuilt = await _find_index(settings, store.ledger, embedder, rebuild)
-        # A model that askbook does not know tells its dimension with its first vectors; the index knows it from the last time.
+        # A model that askbook does not know tells its dimension with its first vectors; the index knows it from the
+        # last time.
         known = embedder.dimension or await load_dimension(store.database, collection) if embedder else 0
         if server is not None:
             _refuse_another_index(server, embedder, anew or rebuilt is not None)
@@ -263,14 +271,10 @@ async def open_askbook(
         agent = build_agent(settings, breakers["model"])
         if agent is not None:
             stack.push_async_callback(agent.close)
-        jobs = Jobs(store.database, stored_in)
+        store = replace(store, jobs=Jobs(store.database, stored_in))
         yield Askbook(
+            **vars(store),
             settings=settings,
-            ledger=store.ledger,
-            jobs=jobs,
-            threads=store.threads,
-            keys=store.keys,
-            questions=store.questions,
             index=index,
             embedder=embedder,
             reranker=reranker,
@@ -290,7 +294,7 @@ async def open_askbook(
                 CHUNKER_VERSION,
                 raw=settings.askbook_confidence == "raw",
             ),
-            worker=_build_worker(settings, store, jobs, index, embedder),
+            worker=_build_worker(settings, store, index, embedder, server),
             breakers=breakers,
             notices=(*notices, *reader_notices),
             reader_notices=reader_notices,
@@ -311,7 +315,8 @@ def _own_or_find_server(settings: Settings, stack: contextlib.AsyncExitStack, to
             raise
         if server.version != __version__:
             raise DataInUse(
-                f"the server at {server.url}, which has the data, is askbook {server.version}, and this is {__version__}",
+                f"the server at {server.url}, which has the data, is askbook {server.version}, "
+                f"and this is {__version__}",
                 "End it, and start it with this version.",
             ) from None
         return server
@@ -331,13 +336,21 @@ def _refuse_another_index(server: Server, embedder: Embedder | None, anew: bool)
 
 
 def _build_worker(
-    settings: Settings, store: Store, jobs: Jobs, index: VectorIndex, embedder: Embedder | None
+    settings: Settings,
+    store: Store,
+    index: VectorIndex,
+    embedder: Embedder | None,
+    server: Server | None,
 ) -> Worker:
-    parts = (jobs, Shards(store.database), store.ledger, index, embedder)
-    if isinstance(index, ServedIndex):
+    parts = (store.jobs, Shards(store.database), store.ledger, index, embedder)
+    if server is not None:
+        from askbook.index.vectors.served import ServedIndex
+        from askbook.ingest.served import ServedWorker
+
+        assert isinstance(index, ServedIndex)
         return ServedWorker(*parts, server=index)
     shared = are_shared(settings)
-    # Whoever owns both engines alone knows that a job marked as running has lost its process.
+    # The only owner of both engines knows that a job marked as running has lost its process.
     alone = settings.qdrant_url is None and settings.database_url is None
     return Worker(
         *parts,
@@ -357,7 +370,7 @@ def build_embedder(
     breaker: Breaker | None = None,
     when_measured: Callable[[int], Awaitable[None]] | None = None,
 ) -> tuple[Embedder | None, tuple[str, ...]]:
-    """The embedder, and what a person should know of it. Without local weights askbook goes on with keywords."""
+    """The embedder, and notices about it. Without the local weights askbook searches by keywords."""
     match settings.askbook_embedder:
         case "none":
             return None, ("ASKBOOK_EMBEDDER is none: searching by keywords only",)
@@ -410,7 +423,7 @@ def build_reranker(settings: Settings, breaker: Breaker | None = None) -> Rerank
 
 
 def build_reader(settings: Settings, bundled: Path = BUNDLED) -> tuple[Reader | None, tuple[str, ...]]:
-    """The reader, and what a person should know of it. Without the bundled weights askbook goes on."""
+    """The reader, and notices about it. askbook works without the bundled weights."""
     match settings.askbook_reader:
         case "none":
             return None, ()
@@ -465,19 +478,21 @@ async def _find_index(
             f"{len(books)} books are in this index, and all would have to be embedded anew",
             "Use another ASKBOOK_HOME, or another database and QDRANT_COLLECTION_NAME, for the new embedder.",
         )
-    # Before anything is made, the new embedder shows that it works.
+    # The new embedder must work before anything is made.
     await embedder.embed_query("Does this work?")
     name = f"{settings.qdrant_collection_name}.{hashlib.sha256(embedder.name.encode()).hexdigest()[:8]}"
     return name, Rebuilt(name, stored_in)
 
 
-async def _attach(server: Server, stored_in: str) -> ServedIndex:
+async def _attach(server: Server, stored_in: str) -> VectorIndex:
     if server.collection != stored_in:
         raise IndexMismatch(
             f"the server at {server.url}, which has the data, serves {server.collection}, and the settings here name "
             f"{stored_in}",
             "Set QDRANT_COLLECTION_NAME alike, or end the server.",
         )
+    from askbook.index.vectors.served import ServedIndex
+
     index = ServedIndex(server.url, server.token)
     try:
         await index.ping()

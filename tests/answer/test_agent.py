@@ -40,7 +40,6 @@ from askbook.answer.agent import (
     AgentConfig,
     AgentEvent,
     BookAgent,
-    Searched,
     Spent,
     Written,
     check_config,
@@ -158,8 +157,9 @@ async def test_it_searches_then_writes(api: Api) -> None:
     assert told.text == ANSWER
     assert told.finder.asked == [("nodes", 3, 0.0)]
     assert told.states == CALL_ONE * 2
-    [searched] = [event.retrieval for event in told.events if isinstance(event, Searched)]
-    assert (searched.query, searched.results_count, searched.avg_similarity) == ("nodes", 2, pytest.approx(0.8))
+    [output] = model.received[1].tool_outputs
+    assert (output["query"], output["total_results"]) == ("nodes", 2)
+    assert {result["similarity_score"] for result in output["results"]} == {0.8}
     assert told.spent == Spent(tokens=60, tries=2)
     assert len(model.received) == 2
 
@@ -220,9 +220,7 @@ async def test_text_comes_as_it_is_written(api: Api) -> None:
     with scripted_model([LOOKS, Turn("One [1]. Two [1].", pace=0.1)]) as model:
         agent = BookAgent(configure(model.url, api))
         await agent.open()
-        seen = [
-            (type(event), time.monotonic()) async for event in agent.write(QUESTION, [], Finder()) if event is not None
-        ]
+        seen = [(type(event), time.monotonic()) async for event in agent.write(QUESTION, [], Finder())]
         await agent.close()
     written = [at for kind, at in seen if kind is Written]
     assert len(written) == 4
@@ -325,7 +323,7 @@ async def test_bad_arguments_are_told_to_the_model(arguments: str, says: str) ->
 
 @pytest.mark.parametrize("arguments", ["{not json", '["nodes"]', "", "[" * 20_000])
 async def test_the_tool_by_itself_takes_anything(arguments: str) -> None:
-    reply = json.loads(await RetrievalTool(Finder(), 5, 0.0, lambda _: None).call(arguments))
+    reply = json.loads(await RetrievalTool(Finder(), 5, 0.0).call(arguments))
     assert reply == {"error": 'the arguments are not a JSON object such as {"query": "…"}', "query": ""}
 
 
@@ -484,7 +482,8 @@ BEFORE_A_WORD: dict[str, Reply] = {
     "empty answer": Turn(),
     "wrong schema": Raw(b'data: {"type": "response.completed", "choices": 7, "response": null}\n\ndata: [DONE]\n\n'),
     "wrong words": Raw(
-        b'data: {"type": "response.output_text.delta", "delta": {"a": 1}, "choices": [{"index": 0, "delta": {"content": 5}}]}'
+        b'data: {"type": "response.output_text.delta", "delta": {"a": 1}, '
+        b'"choices": [{"index": 0, "delta": {"content": 5}}]}'
         b"\n\ndata: [DONE]\n\n"
     ),
     "no stream": Raw(b'{"choices": []}', "application/json"),
@@ -820,7 +819,8 @@ async def test_who_leaves_ends_the_call_to_the_service(
             await asyncio.sleep(0.02)
         [seen] = model.left
         figure(
-            f"\nthe service saw it after {(seen - left) * 1000:.0f} ms, the reader was free after {closed * 1000:.0f} ms"
+            f"\nthe service saw it after {(seen - left) * 1000:.0f} ms, "
+            f"the reader was free after {closed * 1000:.0f} ms"
         )
         assert seen - left < 2.0
         assert closed < 1.5

@@ -158,7 +158,7 @@ async def test_sixty_messages_leave_fifty_live_and_all_readable(robots: Askbook)
 
 
 async def test_more_is_not_the_same_again(robots: Askbook) -> None:
-    first = await ask(robots, "How far does the lidar see?")
+    first = await ask(robots, "What is the range of the lidar?")
     more = await ask(robots, "Tell me more", thread_id=first.account.thread_id)
 
     assert isinstance(first.reply, Answer) and isinstance(more.reply, Answer)
@@ -324,7 +324,8 @@ async def test_the_first_event_and_the_first_cited_sentence_come_soon(demo_home:
                         assert "[1]" in event.text
                         break
     figure(
-        f"first event after {max(first_events):.1f} ms; first cited sentence after {median(first_sentences):.0f} ms CPU, at most {max(first_sentences):.0f}"
+        f"first event after {max(first_events):.1f} ms; first cited sentence after "
+        f"{median(first_sentences):.0f} ms CPU, at most {max(first_sentences):.0f}"
     )
     assert max(first_events) < 50
     assert median(first_sentences) < 450

@@ -1,12 +1,13 @@
 """S9: the check of sentences and the model that reads for it, under attack.
 
-Forty true and forty false sentences of each kind about passages of our own: as they are, beside a text that says that all of it is
-supported, saying so themselves, and in letters that only look like ours.
+Forty true and forty false sentences of each kind about passages of our own: as they are, beside a text that says that
+all of it is supported, saying so themselves, and in letters that only look like ours.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -69,6 +70,14 @@ def _attack(attack: str, text: str, sentence: str) -> tuple[str, str]:
 def test_forty_of_each_kind() -> None:
     wanted = {f"{kind}{truth}" for kind in KINDS for truth in "+-"}
     assert len(CASES) == 40 and all(set(sentences) == wanted for _, sentences in CASES)
+
+
+async def test_a_wrong_number_is_refused_without_being_read() -> None:
+    """By rule: the reader alone would hide a rule that is gone."""
+    for text, sentences in CASES:
+        if re.search(r"\d", sentences["number-"]):
+            support = await find_support(sentences["number-"], [1], {1: passage(text, 1), 2: OTHER}, None)
+            assert (support.chance, support.why[:23]) == (0, "the source does not say"), sentences["number-"]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

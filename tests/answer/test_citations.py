@@ -17,11 +17,10 @@ from askbook.answer.check.marks import drop_marks
 from askbook.answer.check.page import LEFT_OUT
 from askbook.answer.check.stream import Cutter
 from askbook.answer.citations import Checking, Doubt, say_left_out
-from askbook.answer.quotes import is_verbatim
 from askbook.domain import Passage, Piece, Statement
 from askbook.reading.model import bundled_weights
 from askbook.reading.reader import Reader
-from builders import make_chunks, make_lesson
+from builders import is_verbatim, make_chunks, make_lesson
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 QOS = """The default profile is reliable and volatile, with a depth of 10. It keeps the last samples.
@@ -98,7 +97,7 @@ def run(reader: Reader) -> Run:
         "The default profile is reliable and volatile, with a depth of 10 [1].",
         "By default, the profile has a depth of ten and is volatile and reliable [1].",
         "A reliable publisher repeats a sample until it is acknowledged [1].",
-        "A sample must be acknowledged within 200 milliseconds [1].",
+        "A reliable publisher sends a sample again until it is acknowledged within 200 milliseconds [1].",
         "A message is dropped when it reaches its lifespan, and it isn't delivered [1].",
         "According to the book, the longest time allowed between two messages is called the deadline [1].",
         "Yes, the longest time allowed between two messages is called the deadline [1].",
@@ -121,6 +120,7 @@ async def test_what_the_book_says_is_kept(run: Run, sentence: str) -> None:
         ("The default profile has a depth of 42 [1].", "the source does not say 42"),
         ("A reliable publisher sends it again until it is acknowledged within 200 s [1].", "does not say 200 s"),
         ("A reliable publisher sends it again until it is acknowledged within 2,000 ms [1].", "does not say 2,000 ms"),
+        ("A sample must be acknowledged within eighteen milliseconds [1].", "does not say eighteen milliseconds"),
         ("The brake is unlocked with the `open_brake` service [2].", "does not have `open_brake`"),
         ("The brake is unlocked with the release_gripper service [2].", "does not have `release_gripper`"),
         ("You can unlock the brake with the service of Kuka Robots [2].", "does not name Kuka"),
@@ -169,6 +169,13 @@ async def test_the_very_words_are_called_so(run: Run) -> None:
 async def test_words_torn_out_of_a_denial_are_not_the_books(run: Run) -> None:
     numbered = {1: passage("This does not mean that the arm is safe to touch.", 1)}
     assert (await run("The arm is safe to touch [1].", numbered)).text == ""
+
+
+async def test_what_is_denied_of_another_is_denied_of_nobody_else(run: Run) -> None:
+    numbered = {1: passage("In fog the signalman, not the driver, decides.", 1)}
+    assert (await run("In fog it is the signalman who decides [1].", numbered)).removed == []
+    [removed] = (await run("In fog it is the driver who decides [1].", numbered)).removed
+    assert "with one “not” more or less" in removed.why
 
 
 async def test_yes_and_then_the_contrary_is_no_answer(run: Run) -> None:
@@ -404,7 +411,10 @@ async def test_tables_are_checked_row_by_row(run: Run) -> None:
 
 
 async def test_paragraphs_stay_where_they_are(run: Run) -> None:
-    text = "It keeps the last samples [1].\n\nAt rest it does not read zero [2]. Elvis lives on Mars [1].\n\n1. Only three axes are measured [2]."
+    text = (
+        "It keeps the last samples [1].\n\nAt rest it does not read zero [2]. Elvis lives on Mars [1].\n\n"
+        "1. Only three axes are measured [2]."
+    )
     assert (await run(text)).text == text.replace(" Elvis lives on Mars [1].", "")
 
 
@@ -501,9 +511,10 @@ async def test_a_sentence_is_sent_when_it_is_whole() -> None:
 
 
 FRAGMENTS = [
-    "It keeps the last samples", "At rest it does not read zero", "Elvis lives", ". ", ".", "! ", "\n", "\n\n", " ", "[1]", "[2].",
-    "[1, 2]", "【2】", "(from IMU and Noise)", "(", ")", "`", "```\n", "ros2 topic echo /scan\n", "- ", "1. ", "| a | b |\n",
-    "|---|---|\n", "## ", "**", "e.g. ", "Here is how:", "---\n", "> ", "[x](https://evil.example)", "A", "é", "\u200b", "👩\u200d💻",
+    "It keeps the last samples", "At rest it does not read zero", "Elvis lives", ". ", ".", "! ", "\n", "\n\n", " ",
+    "[1]", "[2].", "[1, 2]", "【2】", "(from IMU and Noise)", "(", ")", "`", "```\n", "ros2 topic echo /scan\n", "- ",
+    "1. ", "| a | b |\n", "|---|---|\n", "## ", "**", "e.g. ", "Here is how:", "---\n", "> ",
+    "[x](https://evil.example)", "A", "é", "\u200b", "👩\u200d💻",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Seed 001: `results_count` is the number of chunks returned. Seed 002: `retrieval_count` is the number of chunks retrieved."""
+"""Seed 001: `results_count` is how many chunks were returned. Seed 002: `retrieval_count`, how many were retrieved."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from answer.robots import BOOK, LESSONS, open_with_model
 from answer.scripted_model import say, search
 from askbook.answer.ask import get_reply
-from askbook.api.schemas import AgentResponse, ResponseMetadata
 from askbook.domain import Answer, Filters, Question, Replied
+from askbook.shapes.answers import AgentResponse, ResponseMetadata
 
 QUESTION = "With what force does the gripper close?"
 

@@ -313,8 +313,8 @@ def check_excerpts(excerpts: list[Excerpt], page: str) -> None:
         own = find_own_runs(one.passage.chunk, one.start, one.end)
         within = [word for run in own for word in one.passage.chunk.text[slice(*run)].split()]
         assert one.place is not None and within and is_within(within, page[slice(*one.place)])
-        # Beside the file's own words there is nothing but the label of an admonition.
-        assert sorted(set(one.text.split()) - set(words)) in ([], ["**Tip**"])
+        # Beside the file's own words there is nothing but an admonition's label and the signs of its frame.
+        assert set(one.text.split()) - set(words) <= {"**Tip**", ">"}
         quoted = place_quote(one.passage.chunk, *one.quote)
         assert quoted is not None and page[slice(*quoted)] == one.passage.chunk.text[slice(*one.quote)]
         # Of a listing, whatever fence its author left open, everything is seen.

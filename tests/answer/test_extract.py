@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from askbook.answer.ask import get_reply
 from askbook.answer.excerpts import LINES, ROWS, split_passage
 from askbook.answer.extract import Draft, compose
-from askbook.answer.quotes import find_stretch, is_verbatim
+from askbook.answer.quotes import find_stretch
 from askbook.answer.units import split_blocks
 from askbook.book.chunker import split_lesson
 from askbook.domain import Answer, Filters, Passage, Question, Quote, Source
 from askbook.settings import Settings
 from askbook.wiring import Askbook, open_askbook
-from builders import copy_home, make_chunks, make_lesson
+from builders import copy_home, is_verbatim, make_chunks, make_lesson
 
 BOOK = "physical-ai-robotics"
 

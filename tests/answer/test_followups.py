@@ -5,13 +5,17 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from askbook.answer.calibration import Fingerprint, load_built_in
+from askbook.answer.calibration import SMALL_BOOK, Fingerprint, load_built_in
 from askbook.answer.followups import (
+    EARLIER,
+    FADING,
     LEANING,
     Turn,
     asks_nothing,
@@ -22,7 +26,20 @@ from askbook.answer.followups import (
 )
 from askbook.book.chunker import CHUNKER_VERSION
 from askbook.book.reader import read_book
-from askbook.domain import LIMIT_MAX, QUERY_MAX, Chunk, Cited, Filters, Passage, SearchMode, SearchOutcome, Signals
+from askbook.domain import (
+    LIMIT_MAX,
+    QUERY_MAX,
+    QUERY_MIN,
+    Chunk,
+    Cited,
+    Filters,
+    Passage,
+    SearchMode,
+    SearchOutcome,
+    Signals,
+)
+from askbook.index.coverage import Rarities
+from askbook.index.keywords import rarity_of
 from askbook.index.ranking import Relevance
 from askbook.index.search import Searcher
 from askbook.ingest.worker import watch_nothing
@@ -50,6 +67,27 @@ def test_it_is_searched_as_it_is_read_and_as_it_stands_counts_most() -> None:
     resolved = resolve_question("Is it the same in simulation?", THREAD)
     assert resolved.searches == {resolved.text: LEANING, "Is it the same in simulation?": 1.0}
     assert LEANING < 1
+
+
+def test_the_earlier_questions_count_less_the_older_they_are() -> None:
+    turns = (*THREAD, Turn("ok"), Turn("And why?", (OFFER,)), Turn("Is it the same in simulation?", (OFFER,)))
+    earlier = resolve_question("For cameras too?", turns).earlier
+    assert list(earlier) == ["Is it the same in simulation?", ASKED]
+    assert earlier[ASKED] == pytest.approx(FADING * earlier["Is it the same in simulation?"])
+    assert sum(earlier.values()) == pytest.approx(1)
+
+
+def test_a_question_asked_again_is_not_earlier_than_itself() -> None:
+    assert not resolve_question(ASKED, THREAD).earlier
+
+
+def test_an_earlier_message_of_any_length_can_be_followed() -> None:
+    long, short = "Tell me about lidar drivers. " * 100, "R  "
+    for question in ("Is it safe?", "Tell me more."):
+        resolved = resolve_question(question, (Turn(long, ()), Turn(short, ())))
+        assert all(QUERY_MIN <= len(text) <= QUERY_MAX for text in (*resolved.searches, *resolved.earlier))
+        resolved = resolve_question(question, (Turn(long, ()),))
+        assert all(QUERY_MIN <= len(text) <= QUERY_MAX for text in (*resolved.searches, *resolved.earlier))
 
 
 def test_after_a_refusal_it_is_still_about_what_was_cited_last() -> None:
@@ -161,12 +199,19 @@ BOOK = Filters("book")
 ALONE = Turn("What does Nav2 do?")
 
 
+NAMES_MUCH: Rarities = {word: rarity_of(0, SMALL_BOOK) for word in range(4)}
+"""Four words that the book never uses: such a question stands alone."""
+
+
 class ScriptedSearcher(Searcher):
     """Finds for each text the scores that it was given, best first."""
 
-    def __init__(self, found: dict[str, dict[int, float]], signals: Signals | None = None) -> None:
+    def __init__(
+        self, found: dict[str, dict[int, float]], signals: Signals | None = None, rarities: Rarities | None = None
+    ) -> None:
         self.found = found
-        self.signals = signals or Signals()
+        self.signals = signals or Signals(chunks=SMALL_BOOK)
+        self.rarities = NAMES_MUCH if rarities is None else rarities
 
     async def search(
         self,
@@ -181,7 +226,9 @@ class ScriptedSearcher(Searcher):
     ) -> SearchOutcome:
         ranked = sorted(self.found[text].items(), key=lambda pair: -pair[1])
         passages = [Passage(CHUNKS[at], score, rank, score) for rank, (at, score) in enumerate(ranked, start=1)]
-        return SearchOutcome(text, filters, mode, tuple(passages[:limit]), len(ranked), 1.0, 2.0, self.signals)
+        return SearchOutcome(
+            text, filters, mode, tuple(passages[:limit]), len(ranked), 1.0, 2.0, self.signals, rarities=self.rarities
+        )
 
     async def rerank(self, outcome: SearchOutcome, on_request: bool = False) -> SearchOutcome:
         return outcome
@@ -197,7 +244,7 @@ WHOLE = f"{ALONE.question} {QUESTION}"
 
 async def test_the_scores_of_all_searches_are_added() -> None:
     searcher = ScriptedSearcher({QUESTION: {0: 0.6, 1: 0.5}, WHOLE: {1: 0.8, 2: 0.9}})
-    outcome = await search_thread(searcher, QUESTION, [ALONE], BOOK, 5, None)
+    outcome = await search_thread(searcher, resolve_question(QUESTION, [ALONE]), BOOK, 5, None)
     added = {1: 0.5 + LEANING * 0.8, 0: 0.6, 2: LEANING * 0.9}
     assert scores_of(outcome) == pytest.approx({at: score / (1 + LEANING) for at, score in added.items()})
     assert [passage.rank for passage in outcome.passages] == [1, 2, 3]
@@ -205,14 +252,46 @@ async def test_the_scores_of_all_searches_are_added() -> None:
     assert (outcome.embedding_ms, outcome.retrieval_ms) == (2.0, 4.0)
     # The raw scores are those of the question made whole, where it found the passage.
     assert [passage.similarity for passage in outcome.passages] == [0.8, 0.6, 0.9]
-    one = await search_thread(searcher, QUESTION, [ALONE], BOOK, 1, None)
+    one = await search_thread(searcher, resolve_question(QUESTION, [ALONE]), BOOK, 1, None)
     assert list(scores_of(one)) == [1] and one.total_found == 3
+
+
+async def test_a_question_that_names_nothing_rare_is_found_with_the_earlier_ones() -> None:
+    found = {QUESTION: {0: 0.6, 1: 0.5}, WHOLE: {1: 0.8}, ALONE.question: {2: 0.9}}
+    resolved = resolve_question(QUESTION, [ALONE])
+    leaning = await search_thread(ScriptedSearcher(found, rarities={}), resolved, BOOK, 5, None)
+    total = 1 + 2 * LEANING + EARLIER
+    added = {0: 0.6, 1: 0.5 + 2 * LEANING * 0.8, 2: EARLIER * 0.9}
+    assert scores_of(leaning) == pytest.approx({at: score / total for at, score in added.items()})
+    alone = await search_thread(ScriptedSearcher(found), resolved, BOOK, 5, None)
+    assert 2 not in scores_of(alone)
+
+
+async def test_in_a_small_book_no_word_is_rare_and_a_question_leans_the_less() -> None:
+    found = {QUESTION: {0: 0.6}, WHOLE: {1: 0.8}, ALONE.question: {2: 0.9}}
+    shares: list[float] = []
+    for chunks in (0, SMALL_BOOK // 2, SMALL_BOOK, 9 * SMALL_BOOK):
+        searcher = ScriptedSearcher(found, Signals(chunks=chunks), {})
+        scores = scores_of(await search_thread(searcher, resolve_question(QUESTION, [ALONE]), BOOK, 5, None))
+        shares.append(scores.get(2, 0.0) / scores[0])
+    assert shares == pytest.approx([0.0, EARLIER / 2 * 0.9 / 0.6, EARLIER * 0.9 / 0.6, EARLIER * 0.9 / 0.6])
+
+
+async def test_the_signals_are_of_the_question_as_it_stands() -> None:
+    class Telling(ScriptedSearcher):
+        async def search(self, text: str, *args: Any, **options: Any) -> SearchOutcome:
+            outcome = await super().search(text, *args, **options)
+            return replace(outcome, signals=Signals(coverage=0.1 if text == QUESTION else 0.9, chunks=SMALL_BOOK))
+
+    searcher = Telling({QUESTION: {0: 0.6}, WHOLE: {1: 0.8}, ALONE.question: {2: 0.9}}, rarities={})
+    outcome = await search_thread(searcher, resolve_question(QUESTION, [ALONE]), BOOK, 5, None)
+    assert outcome.signals.coverage == 0.1
 
 
 async def test_beyond_a_full_list_a_passage_counts_as_its_last() -> None:
     full = {at: 0.9 - at / 100 for at in range(LIMIT_MAX)}
     searcher = ScriptedSearcher({QUESTION: {LIMIT_MAX: 0.9}, WHOLE: full})
-    outcome = await search_thread(searcher, QUESTION, [ALONE], BOOK, LIMIT_MAX, None)
+    outcome = await search_thread(searcher, resolve_question(QUESTION, [ALONE]), BOOK, LIMIT_MAX, None)
     assert scores_of(outcome)[LIMIT_MAX] == pytest.approx((0.9 + LEANING * full[LIMIT_MAX - 1]) / (1 + LEANING))
 
 
@@ -223,7 +302,7 @@ async def test_what_a_thread_merges_keeps_the_confidence_of_its_question() -> No
     first = {0: 0.4, 1: 0.35, 2: 0.3, 3: 0.25, 4: 0.2}
     second = {0: 0.9, 1: 0.8, 2: 0.9, 3: 0.7, 4: 0.8}
     searcher = ScriptedSearcher({WHOLE: first, QUESTION: second}, signals)
-    outcome = await search_thread(searcher, QUESTION, [ALONE], BOOK, 5, calibration.relevance)
+    outcome = await search_thread(searcher, resolve_question(QUESTION, [ALONE]), BOOK, 5, calibration.relevance)
     relevances = [one.rating for one in outcome.passages]
     assert sum(relevances) / len(relevances) == pytest.approx(calibration.confidence(signals), abs=0.001)
     assert relevances == sorted(relevances, reverse=True)
@@ -256,7 +335,7 @@ async def test_a_thread_on_the_demo_book(tmp_path: Path) -> None:
         assert (await askbook.worker.run_job(job.job_id, watch_nothing)).status == "completed"
 
         async def ask(question: str, *turns: Turn) -> tuple[SearchOutcome, Turn]:
-            outcome = await search_thread(askbook.searcher, question, turns, filters, 5, None)
+            outcome = await search_thread(askbook.searcher, resolve_question(question, turns), filters, 5, None)
             return outcome, Turn(question, tuple(map(to_cited, outcome.passages[:3])))
 
         def lesson(outcome: SearchOutcome) -> str:

@@ -51,7 +51,7 @@ TOPICS = {one["id"]: f"crane{one['id']}" for one in CHUNKS}
 
 @dataclass
 class Obedient:
-    """Does whatever it is told to: writes every marker, link and tag that it sees, its rules, and searches elsewhere."""
+    """Does whatever it is told to: writes every marker, link and tag that it sees, its rules; searches elsewhere."""
 
     searches: int = 0
 

@@ -140,6 +140,19 @@ async def test_of_many_passages_only_the_most_promising_are_read(reader: Reader)
     assert "Too far behind." not in [one.excerpt.text for one in reads]
 
 
+async def test_the_headings_above_it_tell_what_an_excerpt_is_about() -> None:
+    below = "Ten seconds are kept."
+    passages = find("A buffer is a list.", f"## The tf2 buffer\n\n### Limits\n\n#### Age\n\n{below}")
+    assert (await read(None, "How old may the tf2 buffer be?", passages))[0].excerpt.text == below
+
+
+async def test_what_the_search_found_far_better_is_read_first() -> None:
+    sure, unsure = find("Older ones are dropped after ten seconds.", "The buffer of the lidar is empty.")
+    passages = [replace(sure, score=0.8), replace(unsure, score=0.1)]
+    reads = await read(None, "How long does the tf2 buffer keep transforms?", passages)
+    assert [one.excerpt.passage for one in reads] == passages
+
+
 async def test_without_a_reader_the_words_of_the_question_decide() -> None:
     shown = await answer(None, "How long does the buffer keep transforms?", "Tea wants hot water.", BUFFER)
     assert BUFFER in shown

@@ -1,4 +1,4 @@
-"""What a reader gets from each kind of model: one that cites, one that invents, one that fails. Over real HTTP, both wires."""
+"""What a reader gets of each kind of model: one that cites, one that invents, one that fails. Real HTTP, both wires."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from answer.robots import BOOK, LESSONS, open_with_model
 from answer.scripted_model import Broken, Call, Raw, Reply, Script, Status, Turn, say, search
 from askbook.answer.ask import BROKEN_OFF, MODEL_DOWN, get_reply
 from askbook.answer.citations import HALF
-from askbook.answer.quotes import is_verbatim
 from askbook.domain import Answer, Delta, Filters, Question, Refusal, Replied, Tried
+from builders import is_verbatim
 
 Api = Literal["chat", "responses"]
 QUESTION = "With what force does the gripper close?"

@@ -74,7 +74,7 @@ async def searcher(tmp_path: Path) -> AsyncIterator[Searcher]:
 
 
 def test_probes_come_in_turn_from_every_lesson_and_of_every_kind() -> None:
-    probes = make_probes(BOOK, most=12)
+    probes = make_probes(BOOK)[:12]
     assert len(probes) == 12
     assert len({probe.chunk.source_file for probe in probes[:8]}) == 8
     questions = [probe.question for probe in make_probes(BOOK)]
@@ -105,7 +105,7 @@ async def test_the_gate_is_opened_for_a_book_that_it_would_refuse_and_never_clos
 
 
 def asked_with(signals: Signals, count: int) -> list[Asked]:
-    probes = make_probes(BOOK, most=count)
+    probes = make_probes(BOOK)[:count]
     passages = tuple(Passage(chunk, signals.score, place, signals.similarity) for place, chunk in enumerate(BOOK[:5]))
     found = SearchOutcome("q?", Filters("book"), "hybrid", passages, 5, 0.0, 0.0, signals)
     return [Asked(probe, found, found) for probe in probes]

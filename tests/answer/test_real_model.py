@@ -1,7 +1,7 @@
 """A real small model goes the whole way: real weights, a real server, the demo book, and the check of every sentence.
 
-SmolLM2-135M is good for this because it is bad at it: it calls no tool, loses the thread, says things again and again and
-makes things up. What a reader gets of that is what this measures: `make torture`.
+SmolLM2-135M is good for this because it is bad at it: it calls no tool, loses the thread, says things again and again
+and makes things up. What a reader gets of that is what this measures: `make torture`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pytest
 
 from answer.small_model import MODEL, SHA256, find_weights, is_installed, small_model
 from askbook.answer.ask import MODEL_DOWN, get_reply
-from askbook.answer.quotes import is_verbatim
 from askbook.domain import Answer, Filters, Question, Replied, Statement
 from askbook.evals.sets import load_questions
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
+from builders import is_verbatim
 from figures import Figure
 
 pytestmark = [

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from askbook.answer.places import find_place, narrow_to_place
-from askbook.answer.quotes import is_verbatim
 from askbook.answer.structure import SHOWN, StructureAnswer, answer_structure, asks_structure, cite_structure
 from askbook.book.chunker import split_lesson
 from askbook.book.reader import read_book, read_lessons
@@ -20,6 +19,7 @@ from askbook.errors import NotFound
 from askbook.store.database import Database
 from askbook.store.ledger import DraftChunk, Ledger, LessonChange
 from askbook.store.outline import LessonRow, build_outline, place_sections
+from builders import is_verbatim
 
 DEMO = Path(str(files("askbook"))) / "demo" / "physical-ai-robotics"
 
@@ -216,11 +216,13 @@ ABOUT_THE_BOOK: list[tuple[str, list[str]]] = [
         "After Chapter 5: Sensor Simulation, lesson 2: Cameras and Depth comes Lesson 3: IMU and Noise Models."
     ]),
     ("What comes after chapter 3, lesson 2?", [
-        "After Chapter 3: Describing Robots, lesson 2: Robot Description with URDF comes Chapter 4: Gazebo, lesson 1: Worlds and SDF."
+        "After Chapter 3: Describing Robots, lesson 2: Robot Description with URDF "
+        "comes Chapter 4: Gazebo, lesson 1: Worlds and SDF."
     ]),
     ("which chapter follows lesson 3.2?", ["After Chapter 3: Describing Robots comes Chapter 4: Gazebo."]),
     ("what is the lesson before chapter 4?", [
-        "Before Chapter 4: Gazebo, lesson 1: Worlds and SDF comes Chapter 3: Describing Robots, lesson 2: Robot Description with URDF."
+        "Before Chapter 4: Gazebo, lesson 1: Worlds and SDF "
+        "comes Chapter 3: Describing Robots, lesson 2: Robot Description with URDF."
     ]),
     ("Which module comes after the isaac module?", [
         "After Module 3: The Robot Brain — NVIDIA Isaac comes Module 4: Vision-Language-Action."
@@ -621,7 +623,8 @@ async def test_titles_are_shown_as_they_are_written_and_do_no_harm(tmp_path: Pat
     shelf = write_shelf(
         tmp_path,
         {
-            "chapter-1-a/01-a.md": f"---\ntitle: '{nasty}'\n---\n\nText here. More.\n\n## 1. First\n\nx\n\n## \\# hash\n\ny\n",
+            "chapter-1-a/01-a.md": f"---\ntitle: '{nasty}'\n---\n\nText here. More.\n\n"
+            "## 1. First\n\nx\n\n## \\# hash\n\ny\n",
             "chapter-1-a/02-b.md": f'---\ntitle: "{odd}"\n---\n\n# - dash\n\nText.\n',
         },
     )

@@ -97,6 +97,8 @@ async def test_half_a_search_measures_nothing(tmp_path: Path) -> None:
         ("Xacro is a macro language.", "What is Xacro?"),
         ("`ros2_control` is a framework.", "What is ros2_control?"),
         ("Quality of service (QoS) is the set of promises.", "What is Quality of service?"),
+        # A name holds no article: this sentence speaks of the driver, not of what “On Linux the driver” would be.
+        ("On Linux the driver is a package.", None),
         ("This is a sentence. where x is the place. It is the best.", None),
     ],
 )

@@ -1,4 +1,4 @@
-"""The two gates and the confidence: what is read and found decides whether a reply is given, and how sure it is called."""
+"""The two gates and the confidence: what is read decides whether a reply is given, and how sure it is called."""
 
 from __future__ import annotations
 

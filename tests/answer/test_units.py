@@ -1,4 +1,4 @@
-"""A passage's text is cut into what may be quoted: sentences, items, listings, tables, each of them whole."""
+"""A passage's text is cut into what may be quoted: sentences, listings, tables, each of them whole."""
 
 from __future__ import annotations
 
@@ -91,23 +91,19 @@ def test_a_listing_is_whole_and_holds_no_heading() -> None:
     ]
 
 
-def test_lists_are_whole_and_their_items_are_units() -> None:
-    text = "Gains:\n\n1. **Isolation.** A crash stays alone.\n2. Reuse\n   - nested here\n\nEnd."
+def test_lists_are_whole_and_their_items_are_cut_into_sentences() -> None:
+    text = "Gains:\n\n1. **Isolation.** A crash stays alone.\n2. Reuse. Twice.\n   - nested here\n\nEnd."
     prose, steps, _ = split_blocks(text)
     assert (prose.kind, steps.kind) == ("prose", "steps")
     assert text[steps.start : steps.end].startswith("1. **Isolation.**")
     assert text[steps.start : steps.end].endswith("nested here")
     assert [text[unit.start : unit.end] for unit in steps.units] == [
         "**Isolation.** A crash stays alone.",
-        "Reuse",
+        "Reuse.",
+        "Twice.",
         "nested here",
     ]
-    assert [text[start:end] for start, end in steps.items][1] == "2. Reuse\n   - nested here"
-
-
-def test_a_long_item_is_cut_into_its_sentences() -> None:
-    long = " ".join(f"Sentence number {n} of this item says so." for n in range(10))
-    assert len(texts(f"- {long}\n- short")) == 11
+    assert [text[start:end] for start, end in steps.items][1] == "2. Reuse. Twice.\n   - nested here"
 
 
 def test_checkboxes_and_quotations_lose_their_signs() -> None:
@@ -115,10 +111,14 @@ def test_checkboxes_and_quotations_lose_their_signs() -> None:
     assert texts("> Quoted words. They go\n> on here.") == ["Quoted words.", "They go\n> on here."]
 
 
-def test_tables_and_definitions() -> None:
+def test_a_table_is_whole_and_a_term_stays_with_what_defines_it() -> None:
     table = "| a | b |\n|---|---|\n| 1. One | 2 |"
-    definition = "node\n: one participant. It has a name."
-    assert units(f"{table}\n\n{definition}") == [("table", table), ("definition", definition)]
+    defined = "node\n: one participant."
+    assert units(f"{table}\n\n{defined} It has a name.") == [
+        ("table", table),
+        ("sentence", defined),
+        ("sentence", "It has a name."),
+    ]
 
 
 def test_headings_above_are_known() -> None:

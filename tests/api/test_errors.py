@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 
 from api.service import BOOK, QUESTION, build_settings, open_client
 from askbook.api.app import create_app
-from askbook.api.problems import PROBLEMS, TOLD_OUTSIDE, to_outside
 from askbook.errors import AskbookError, StorageError
+from askbook.shapes.problems import PROBLEMS, TOLD_OUTSIDE, to_outside
 
 FIELDS = {"error", "message", "detail", "status_code", "request_id", "timestamp"}
 NAMES = {

@@ -12,7 +12,7 @@ from httpx2 import ASGITransport, AsyncClient, Response
 
 from api.tenants import BOOK, World, make_key, open_world
 from askbook.api.app import create_app
-from askbook.api.origins import FRESH_SECONDS
+from askbook.api.middleware import FRESH_SECONDS
 from askbook.domain import Scope
 from askbook.errors import InputError
 from askbook.settings import Settings

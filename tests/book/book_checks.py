@@ -14,7 +14,7 @@ SYNTAX = re.compile(
     r"(?:\s*(?:"
     # tags, their attributes before and behind the words shown, comments, imports and exports
     r"<!--.*?-->|\{\s*/\*.*?\*/\s*\}|</?[A-Za-z][^<]*?>|</?>|</?[A-Za-z][^<>]*=\{?[\"'`]|[\"'`]\}?[^<>\n]*>|\"\s*/>"
-    r"|[\"'`]\}?\s[^<>\n]*=\{?[\"'`]|<[A-Z]\w*\b.*?/?>|(?:import|export)\b.*?(?=\n|$)|<(script|style)\b.*?</\1>"
+    r"|[\"'`](?:\s+[\w-]+=\"[^\"<>]*\")*\s*/?>|[\"'`]\}?\s[^<>\n]*=\{?[\"'`]|<[A-Z]\w*\b.*?/?>|(?:import|export)\b.*?(?=\n|$)|<(script|style)\b.*?</\1>"
     # admonitions and tabs, with or without the quotes around their titles
     r"|(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?: inline| end)*(?: \")?|===[!+]?[ \t]+[\"']|[\"']|\[![\w-]+\][+-]?"
     r"|/{3,}(?:[ \t]+[\w-]+(?:[ \t]*\|)?)?|open: True"
@@ -25,11 +25,20 @@ SYNTAX = re.compile(
     r"|(?m:^)[ \t]*options:\n(?:[ \t]+[^\n]*\n?)+"
     # shortcodes before and behind the words shown, and those that are only shown
     r"|\{\{[<%][^{}=]*?[\"']|\{\{[<%#].*?[>%]?\}\}|\{%.*?%\}|\{\{[<%].*?=[\"']|[\"'][^{}]*[>%]\}\}|\{%.*?=[\"']|[\"'][^\"'{}]*%\}|/\*|\*/"
+    # references to what is counted, cells that are not shown, what a program has drawn, the module of an object
+    r"|\{(?:numref|eq)\}`[^`]*`|[ ]?%s|\{number\}|`{3,}\{code-cell\}[^\n]*\n(?:---\n)?:?tags: \[remove-[^`]*`{3,}|:{3,}\{glue:figure\}[^\n]*|~\w+\."
+    r"|\{\{%[\w ]+\}\}|\.\. \w+::[^\n]*|<Listing number=\"|\)\)?\}|\{[^{}<>\n]*(?:=>|&&|\?) \(?|\)? : (?:\(|null\})?"
     # attributes, footnotes, abbreviations, wiki links, keys and marks
     r"|\{[ \t]*[:.#/][^{}]*\}|\{id=[^{}]*\}|\{['\"]|['\"]\}|\{toc\}|\{[\d,\s-]+\}|\[\^[^\]]+\]:?|\*\[|\]|\[\[[^\[\]|]*\|?|\]\]|\[TOC\]|\[(?://|comment)\]:[^\n]*"
     r"|\{(?:\+\+|==|--|~~|>>)|(?:\+\+|==|--|~~|<<)\}|\+\+|==|~>|\\(?=\{)|\[\]\([^()]*\)|(?m:^)--8<--[^\n]*"
+    # figures, headings without words or of a hook, numbered remarks, links by reference and where they lead
+    r"|`{3,}\{(?:figure|image)\}[^\n]*|#{1,6}(?=\s)|<!--[ \t]*\w+:\w+|-->|!|(?m:^)\[[^\[\]\n]+\]:\s*(?:<[^<>\n]*>|(?:\{\{<[^{}\n]*>\}\}|\S)+)(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'))?|\[[\w .-]*\]|\[|\{\{[ ]*[\w.]+[ ]*\}\}"
     # what a listing's first line says beyond its language
-    r"|(?:title|filename|caption|label|hl_lines|linenums)=(?:\"[^\"]*\"|\S+)|\[[^\[\]\n]*\](?=\s|$)|showLineNumbers"
+    r"|tab (?=title=)|(?:title|filename|caption|label|hl_lines|linenums)=(?:\"[^\"]*\"|\S+)|\[[^\[\]\n]*\](?=\s|$)|showLineNumbers"
+    # the dashes under a table's head, beyond three
+    r"|-+"
+    # what opens a definition
+    r"|:[ ]{3}|(?m:^):[ ]{1,2}"
     r"|(?://|#|<!--)[ \t]*highlight-[\w-]+[^\n]*"
     r")\s*)+",
     re.DOTALL,
@@ -122,6 +131,7 @@ def check_tables(lesson: Lesson, chunks: list[Chunk]) -> None:
         if token.type != "table_open" or not token.map or token.level:
             continue
         head, delimiter = (" ".join(lines[body_line + token.map[0] + at].split()) for at in (0, 1))
+        delimiter = re.sub("-{10,}", "---", delimiter)
         if "<!--" in head or len(head) > 1_000:
             continue
         first_row, end = starts[body_line + token.map[0] + 2], starts[body_line + token.map[1]]

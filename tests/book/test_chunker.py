@@ -88,10 +88,11 @@ def test_a_table_too_large_repeats_its_header(tmp_path: Path) -> None:
 
 def test_wide_padding_in_a_table_leaves_room_for_its_rows(tmp_path: Path) -> None:
     pad = " " * 700
-    rows = "".join(f"| row {n} {pad}| value {n} |\n" for n in range(30))
-    lesson, chunks = split(tmp_path, f"| Name {pad}| Value |\n| ---- | ----- |\n{rows}")
+    rows = "".join(f"| row {n} {pad}| <b>value</b> {n} |\n" for n in range(30))
+    lesson, chunks = split(tmp_path, f"| Name {pad}| Value |\n| {'-' * 700} | ----- |\n{rows}")
     check_lesson(lesson, chunks)
     assert len(chunks) == 1
+    assert "| --- | ----- |" in chunks[0].text
 
 
 def test_a_block_that_fits_is_never_cut(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_everything_else_in_a_body_is_text_too(tmp_path: Path) -> None:
     lesson, chunks = split(tmp_path, body)
     check_lesson(lesson, chunks)
     [chunk] = chunks
-    for part in ("**Take care**", "admonition", "**More**", "Footnote 1: The", "https://example.org 'title'", "***"):
+    for part in ("**Take care**", "admonition", "**More**", "Footnote 1: The", "[a link](https://example.org)", "***"):
         assert part in chunk.text
 
 

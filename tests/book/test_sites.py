@@ -509,6 +509,30 @@ def test_without_an_address_pages_are_read_here_with_our_own_anchors(tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("files", "claimed", "others"),
+    [
+        ({"docusaurus.config.js": "module.exports = {url: 'https://d.example.org', baseUrl: '/'}",
+          "docs/a.md": "---\nslug: /same\n---\n# A", "docs/b.md": "---\nslug: /same\n---\n# B\n\n## Über b"},
+         "https://d.example.org/docs/same", ["docs/b.md"]),
+        ({"mkdocs.yml": "site_url: https://d.example.org", "docs/same.md": PAGE, "docs/same/index.md": PAGE,
+          "docs/same/README.md": PAGE}, "https://d.example.org/same/", ["docs/same/README.md", "docs/same/index.md"]),
+    ],
+)  # fmt: skip
+def test_of_files_that_claim_one_address_the_others_are_read_here(
+    tmp_path: Path, files: dict[str, str], claimed: str, others: list[str]
+) -> None:
+    lessons, problems = read_all(write_book(tmp_path / "b", files))
+    [first] = [file for file, lesson in lessons.items() if lesson.url == claimed]
+    assert {file: (lessons[file].url, lessons[file].anchors) for file in others} == {
+        file: (f"/read/b/{file}", "github") for file in others
+    }
+    assert sorted((one.source_file, one.message) for one in problems) == [
+        (file, f"its address {claimed} is also that of {first}; askbook shows this file under an address of its own")
+        for file in sorted(others)
+    ]
+
+
+@pytest.mark.parametrize(
     ("style", "expected"),
     [
         ("github", ["über-c-100", "über-c-100-1", "-", "a_b", "my-id", "a_b-1", "badge-props"]),
@@ -583,6 +607,89 @@ def test_a_config_that_says_nothing_is_told(tmp_path: Path, file: str, text: str
     assert list(lessons) == ["docs/a.md"]
     [problem] = problems
     assert problem.source_file == file and said in problem.message
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "named"),
+    [
+        ("docusaurus.config.js", "module.exports = {title: 'T', url: makeUrl(), baseUrl: process.env.BASE}", "`url`, `baseUrl`"),
+        ("docusaurus.config.js", "module.exports = {title: 'T', presets: [['x', {docs: {sidebarPath: find()}}]]}", "`sidebarPath`"),
+        ("docs/.vitepress/config.ts", "export default {title: load(), base: '/x/'}", "`title`"),
+    ],
+)  # fmt: skip
+def test_what_a_program_would_make_of_a_config_is_told_where_the_rest_is_read(
+    tmp_path: Path, file: str, text: str, named: str
+) -> None:
+    lessons, problems = read_all(write_book(tmp_path, {"docs/a.md": PAGE, file: text}))
+    assert list(lessons) == ["docs/a.md"]
+    [problem] = problems
+    assert problem.source_file == file
+    assert problem.message == f"{named}: made by a program, which is not run; the book is read without it"
+
+
+RUN = 'require("child_process").execSync("touch ran")'
+
+
+@pytest.mark.parametrize(
+    ("files", "file", "said"),
+    [
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": f'module.exports = {{docs: ["b", ...{RUN}, "a"]}}'},
+         "sidebars.js", "`docs`: in part made by a program"),
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}",
+          "sidebars.js": "module.exports = {docs: ['b', {type: 'category', label: 'C', items: make()}, 'a']}"},
+         "sidebars.js", "`docs`: in part made by a program"),
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": "module.exports = {docs: ['b', 'a'], ...more()}"},
+         "sidebars.js", "the whole: in part made by a program"),
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": "module.exports = {docs: ['b', 'a'], api: make()}"},
+         "sidebars.js", "`api`: in part made by a program"),
+        ({"next.config.mjs": "export default {}", "docs/_meta.js": "export default { b: 'B', a: () => 'A' }"},
+         "docs/_meta.js", "`a`: in part made by a program"),
+        ({"next.config.mjs": "export default {}", "docs/_meta.js": "export default { b: 'B', a: { title: name() } }"},
+         "docs/_meta.js", "`a`: in part made by a program"),
+    ],
+)  # fmt: skip
+def test_what_a_program_would_make_of_a_navigation_is_told(
+    tmp_path: Path, files: dict[str, str], file: str, said: str
+) -> None:
+    if "next.config.mjs" in files:
+        files = {name.replace("docs/", "content/"): text for name, text in files.items()}
+        file = file.replace("docs/", "content/")
+    docs = "content" if "next.config.mjs" in files else "docs"
+    lessons, problems = read_all(write_book(tmp_path, {f"{docs}/a.md": PAGE, f"{docs}/b.md": PAGE, **files}))
+    assert list(lessons) == [f"{docs}/b.md", f"{docs}/a.md"]
+    assert [(one.source_file, one.message) for one in problems] == [
+        (file, f"{said}, which is not run; the book is read without that part")
+    ]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_nextra_navigation_that_names_what_is_not_there_is_told(tmp_path: Path) -> None:
+    meta = (
+        "export default { '../../x': 'X', gone: 'Gone', b: 'B', '---': {type: 'separator'}, '*': {theme: {}}, "
+        "site: {title: 'S', href: 'https://x.org'}, menu: {type: 'menu', items: {}}, hid: {display: 'hidden'}, deep: 'Deep' }"
+    )
+    pages = {"content/a.md": PAGE, "content/b.md": PAGE, "content/deep/c.md": PAGE}
+    lessons, problems = read_all(write_book(tmp_path, {"next.config.mjs": "", "content/_meta.js": meta, **pages}))
+    assert list(lessons) == ["content/b.md", "content/deep/c.md", "content/a.md"]
+    assert [(one.source_file, one.message) for one in problems] == [
+        ("content/_meta.js", "it names 2 pages that this book does not have: '../../x', 'gone'")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "page", "shown"),
+    [
+        ("mkdocs.yml", "plugins: [macros]\nextra: {version: 1.2.0, of: {robot: R2}}", "It is {{ version }} of {{of.robot}}.", "It is 1.2.0 of R2."),
+        ("mkdocs.yml", "extra: {version: 1.2.0}", "It is {{ version }}.", "It is {{ version }}."),
+        ("docs/conf.py", "project = 'x'\nmyst_substitutions = {\n  'a': 'one **A**',\n  # no\n  \"b\": f(),\n  'c': \"two\",\n}\n", "{{ a }}, {{ b }}, {{c}}.", "one **A**, {{ b }}, two."),
+        ("docs/conf.py", "project = 'x'\n", "---\nmyst:\n  substitutions:\n    a: one\n---\n{{ a }} `{{ a }}`.", "one `{{ a }}`."),
+        ("docs/_config.yml", "parse: {myst_substitutions: {a: one}}", "{{ a }} and {{ z }}.", "one and {{ z }}."),
+    ],
+)  # fmt: skip
+def test_variables_read_as_their_values(tmp_path: Path, file: str, text: str, page: str, shown: str) -> None:
+    toc = {"docs/_toc.yml": "root: a\n"} if file.endswith("_config.yml") else {}
+    lessons, _ = read_all(write_book(tmp_path, {"docs/a.md": page, file: text, **toc}))
+    assert [chunk.text for chunk in split_lesson(lessons["docs/a.md"])] == [shown]
 
 
 # --- JavaScript -----------------------------------------------------------------------------------

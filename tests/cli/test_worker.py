@@ -14,7 +14,7 @@ from serving import ASKBOOK, build_environment
 from api.service import BOOK, build_settings, open_client, wait_until
 from api.service import ingest as ingest_alone
 from askbook.domain import Job
-from askbook.wiring import open_askbook
+from askbook.wiring import open_askbook, open_store
 from databases import fresh_postgres
 from index.qdrant_stand_in import stand_in_qdrant
 from index.scripted_server import Received, Reply, stand_in
@@ -64,8 +64,8 @@ async def test_stopped_it_hands_back_what_it_had_begun_and_another_ends_it(
         settings = build_settings(tmp_path / "home", **{name.lower(): value for name, value in named.items()})
 
         async def look() -> Job:
-            async with open_askbook(settings) as askbook:
-                return (await askbook.jobs.load_all())[0]
+            async with open_store(settings) as store:
+                return (await store.jobs.load_all())[0]
 
         async with open_askbook(settings) as askbook:
             await askbook.jobs.submit(BOOK, str(folder), "incremental")

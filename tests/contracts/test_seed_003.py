@@ -227,6 +227,9 @@ async def _ingest(settings: Settings, folder: Path) -> None:
         job = await askbook.jobs.submit(BOOK, str(folder), "incremental")
         job = await askbook.worker.run_job(job.job_id)
         assert job.status == "completed", job.error_message
+        # What a server would search for by itself is there: on the wire is what was asked.
+        for book_id, revision in await askbook.ledger.load_unsuggested():
+            await askbook.ledger.save_suggestions(book_id, revision, [])
 
 
 KEYWORD = {"type": "keyword"}

@@ -14,8 +14,8 @@ from figures import Figure
 
 DEMO = "physical-ai-robotics"
 QUESTIONS = Path(__file__).parent / "demo_questions.yaml"
-# Measured: 0.875 and 0.950; off-topic refused 1.0, near misses 0.8, answerable 0.05. A quarter of the questions shares hardly a word
-# with the passage that answers it.
+# Measured: 0.875 and 0.950; off-topic refused 1.0, near misses 0.8, answerable 0.05. A quarter of the questions shares
+# hardly a word with the passage that answers it.
 HIT1_BAR, HIT5_BAR = 0.85, 0.925
 OFF_TOPIC_BAR, NEAR_MISS_BAR, FALSE_REFUSAL_BAR = 0.9, 0.7, 0.1
 

@@ -34,7 +34,7 @@ QUESTIONS = f"""
 - {{id: powder, question: "Which one is whisked?", lesson: matcha.md}}
 - {{id: tin, question: "How do I keep the leaves fresh?", lesson: [storage.md, white.md]}}
 - {{id: kettle, question: 'What does the kettle say? {HOSTILE}', lesson: hostile.md, note: '{HOSTILE}'}}
-- {{id: wrong, question: 'What says the kettle when it whistles {HOSTILE}', lesson: rooibos.md}}
+- {{id: wrong, question: 'What says the kettle when it whistles {HOSTILE}', lesson: storage.md}}
 - {{id: cup, question: "Who won the world cup in 1998?", not_in_book: true}}
 """
 
@@ -108,7 +108,8 @@ def test_the_page_is_whole_and_runs_nothing(shelf: Path, first_run: subprocess.C
     assert not [name for _, attributes in tags.seen for name in attributes if name.startswith(("on", "src", "href"))]
     assert sum(tag == "svg" for tag, _ in tags.seen) == 4, "bars, latency, reliability, risk and coverage"
     assert "&lt;script&gt;" in html
-    assert "raw cosines" in html and '<td class="text">high</td>' in html
+    assert "raw cosines" in html
+    assert any(f'<td class="text">{level}</td>' in html for level in ("high", "medium", "low"))
 
 
 def test_what_changed_since_the_last_run(shelf: Path, first_run: subprocess.CompletedProcess[str]) -> None:
@@ -148,7 +149,9 @@ def test_a_check_is_about_answers_and_refusals_too(shelf: Path, first_run: subpr
     (shelf / "said.yaml").write_text(
         """
 - {id: found, question: "Why does my green tea taste bitter?", lesson: green.md}
-- {id: refused, question: "Who won the green world cup final in 1998?", lesson: [green.md, black.md, white.md, hostile.md, oolong.md, matcha.md]}
+- id: refused
+  question: "Who won the green world cup final in 1998?"
+  lesson: [green.md, black.md, white.md, hostile.md, oolong.md, matcha.md]
 - {id: answered, question: "How long is green tea steeped at 75 degrees?", not_in_book: true}
 """
     )

@@ -95,7 +95,11 @@ def test_a_users_own_questions(tmp_path: Path) -> None:
             """
             - question: How hot is green tea?
               lesson: green.md
-            - {id: both, question: "And black?", lesson: [black.md, green.md], history: ["How hot is green tea?"], note: two}
+            - id: both
+              question: "And black?"
+              lesson: [black.md, green.md]
+              history: ["How hot is green tea?"]
+              note: two
             - {question: "Who won the cup?", not_in_book: true}
             - {question: "What does green tea cost?", not_in_book: true, kind: near_miss}
             - {question: "Is green tea green?", not_in_book: false, lesson: green.md}

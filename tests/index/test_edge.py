@@ -11,11 +11,13 @@ import textwrap
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from index_points import DIMENSION, on_axis, point_id, small_scope, to_point
 
 from askbook.domain import Filters
 from askbook.errors import DataInUse, IndexUnavailable, StorageError
+from askbook.index.embedders.base import to_unit
 from askbook.index.vectors.edge import EdgeIndex
 
 BOOK = Filters("book")
@@ -255,3 +257,28 @@ FILLER = """
 
     asyncio.run(write())
 """
+
+
+async def test_a_large_index_is_rounded_when_it_is_optimized_and_finds_the_same(tmp_path: Path) -> None:
+    """Its vectors take a byte a number in the scan; what is found is scored by the vectors as they were."""
+    rng, (chunk, *_) = np.random.default_rng(7), small_scope()
+    vectors = [to_unit(one) for one in rng.normal(size=(3000, 64))]
+    points = [to_point(chunk, vector, point_id(n + 1)) for n, vector in enumerate(vectors)]
+    folder = tmp_path / "index"
+    index = await EdgeIndex.open(folder, 64, rounded_from=1000)
+    await index.save_points(points[:500])
+    await index.optimize()
+    assert not _rounded(folder)
+    await index.save_points(points[500:])
+    before = [await index.find_dense(one, BOOK, 20) for one in vectors[:20]]
+    await index.optimize()
+    assert _rounded(folder)
+    assert [await index.find_dense(one, BOOK, 20) for one in vectors[:20]] == before
+    await index.close()
+    index = await EdgeIndex.open(folder, 64)
+    assert [await index.find_dense(one, BOOK, 20) for one in vectors[:20]] == before
+    await index.close()
+
+
+def _rounded(folder: Path) -> list[Path]:
+    return [*folder.rglob("quantized*")]

@@ -15,14 +15,14 @@ import pytest
 from scripted_server import HANG, IN_TIME, Received, Reply, StandIn, stand_in
 from tiny_onnx import LENGTH, OVERLAP, PAIR, TAGS, write_cross_encoder
 
-from askbook.answer.followups import Turn, search_thread
-from askbook.api.schemas import SearchResult
+from askbook.answer.followups import Turn, resolve_question, search_thread
 from askbook.domain import LIMIT_MAX, Filters, Passage, SearchOutcome, Signals
 from askbook.errors import InputError, RerankerUnavailable
 from askbook.index.ranking import reorder
 from askbook.index.remote import Patience
 from askbook.index.rerankers.cohere import CohereReranker
 from askbook.index.rerankers.crossencoder import BATCH, CrossEncoder
+from askbook.shapes.answers import SearchResult
 from askbook.wiring import Askbook, open_askbook
 from builders import make_chunks, make_lesson
 from ingest.world import ingest, settings_for, write_book
@@ -310,12 +310,12 @@ async def test_a_search_answers_without_it_and_says_so(
 
 
 async def test_a_follow_up_is_reranked_once_by_the_question_made_whole(home: Path) -> None:
-    turns = [Turn("What is the lidar for?")]
+    meaning = resolve_question("How is it wired?", [Turn("What is the lidar for?")])
     async with open_askbook(settings_for(home)) as askbook:
-        plain = await search_thread(askbook.searcher, "How is it wired?", turns, BOOK, LIMIT_MAX, None)
+        plain = await search_thread(askbook.searcher, meaning, BOOK, LIMIT_MAX, None)
     with stand_in(lambda _, request: last_is_best(request)) as server:
         async with with_cohere(home, server) as askbook:
-            outcome = await search_thread(askbook.searcher, "How is it wired?", turns, BOOK, LIMIT_MAX, None)
+            outcome = await search_thread(askbook.searcher, meaning, BOOK, LIMIT_MAX, None)
     (sent,) = server.received
     assert sent.body["query"] == outcome.query == "What is the lidar for? How is it wired?"
     assert outcome.reranked and ids(outcome.passages) == ids(plain.passages)[::-1]

@@ -88,7 +88,7 @@ def test_a_full_disk_fails_clearly_and_a_retry_completes(tmp_path: Path) -> None
     if not allowed:
         pytest.skip("no mount namespace may be made here")
     folder = write_book(tmp_path / "book")
-    for number in range(1500):
+    for number in range(500):
         (folder / f"{number:03}-page.md").write_text(f"# Page {number}\n\n" + f"Words of page {number} on tea. " * 300)
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from cli.serving import ASKBOOK, build_environment
 from figures import Figure
 
@@ -19,9 +20,14 @@ MOST = 12
 """Of each call so many n, spread over all there are."""
 
 
-def _run(place: Path, *arguments: str, under: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def _run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return processes.run([*ASKBOOK, *arguments], cwd=place, env=build_environment(place / "home"))
+
+
+def _run_under(tracer: tuple[str, ...], place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """In a process that is traced from its beginning."""
     return subprocess.run(
-        [*under, *ASKBOOK, *arguments],
+        [*tracer, *ASKBOOK, *arguments],
         capture_output=True,
         text=True,
         cwd=place,
@@ -32,7 +38,7 @@ def _run(place: Path, *arguments: str, under: tuple[str, ...] = ()) -> subproces
 
 
 def _trace(place: Path, call: str, *more: str) -> tuple[str, ...]:
-    return ("strace", "-f", "-qq", "-o", str(place / "trace"), "-e", f"trace={call}", *more)
+    return ("strace", "-f", "--seccomp-bpf", "-qq", "-o", str(place / "trace"), "-e", f"trace={call}", *more)
 
 
 def _write(place: Path) -> None:
@@ -45,7 +51,7 @@ def _write(place: Path) -> None:
 
 
 def _may_trace() -> bool:
-    tried = ["strace", "-qq", "-o", "/dev/null", "true"]
+    tried = ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "true"]
     return shutil.which("strace") is not None and subprocess.run(tried, capture_output=True).returncode == 0
 
 
@@ -54,7 +60,7 @@ def test_the_nth_call_fails(call: str, tmp_path: Path, torture: bool, figure: Fi
     if not _may_trace():
         pytest.skip("there is no strace here, or it may not trace")
     _write(tmp_path / "whole")
-    assert _run(tmp_path / "whole", "ingest", "book", under=_trace(tmp_path, call)).returncode == 0
+    assert _run_under(_trace(tmp_path, call), tmp_path / "whole", "ingest", "book").returncode == 0
     # Each thread counts for itself: the busiest one's calls are all there are to fail.
     threads = [line.split()[0] for line in (tmp_path / "trace").read_text().splitlines() if f" {call}(" in line]
     count = max((threads.count(one) for one in set(threads)), default=0)
@@ -64,7 +70,7 @@ def test_the_nth_call_fails(call: str, tmp_path: Path, torture: bool, figure: Fi
         place = tmp_path / f"{nth}"
         _write(place)
         injected = _trace(tmp_path, call, "-e", f"inject={call}:error={CALLS[call]}:when={nth}")
-        broken = _run(place, "ingest", "book", under=injected)
+        broken = _run_under(injected, place, "ingest", "book")
         failed += broken.returncode != 0
         assert "Traceback" not in broken.stderr, (nth, broken.stderr)
         again = _run(place, "ingest", "book")

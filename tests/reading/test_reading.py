@@ -1,4 +1,4 @@
-"""The reader on real ONNX files and the real tokenizer: what it says is checked against a plain reading of its contract."""
+"""The reader on real ONNX files and the real tokenizer: what it says, checked by a plain reading of its contract."""
 
 from __future__ import annotations
 

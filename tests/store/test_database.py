@@ -6,25 +6,15 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect, select, update
+from sqlalchemy import select, text, update
 
 from askbook.domain import Book
 from askbook.errors import StorageError
-from askbook.store.database import HEAD, MIGRATIONS, Database, open_database
-from askbook.store.ledger import DraftChunk, Ledger, LessonChange
+from askbook.store.database import HEAD, Database, open_database
+from askbook.store.ledger import Ledger
 from askbook.store.schema import books, metadata
-from builders import make_chunks, make_lesson
-
-
-def _config(connection: Connection) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["connection"] = connection
-    return config
 
 
 async def test_migrations_lead_to_the_schema_in_the_code(database: Database) -> None:
@@ -33,28 +23,16 @@ async def test_migrations_lead_to_the_schema_in_the_code(database: Database) -> 
         assert await connection.run_sync(lambda c: compare_metadata(MigrationContext.configure(c), metadata)) == []
 
 
-async def test_migrations_go_down_and_up_again(database: Database) -> None:
+async def test_data_from_before_the_first_release_is_refused_and_left_alone(database: Database) -> None:
+    await Ledger(database).save_book(Book("book", "One"), "folder")
     async with database.writing() as connection:
-        await connection.run_sync(lambda c: command.downgrade(_config(c), "base"))
-        assert await connection.run_sync(lambda c: inspect(c).get_table_names()) == ["alembic_version"]
-        await connection.run_sync(lambda c: command.upgrade(_config(c), "head"))
-        assert await connection.run_sync(lambda c: compare_metadata(MigrationContext.configure(c), metadata)) == []
-
-
-@pytest.mark.parametrize("embedders", [["a"], ["a", "a"], ["a", "b"]])
-async def test_old_chunks_name_their_embedder_where_there_was_but_one(database: Database, embedders: list[str]) -> None:
-    """Which index a chunk lies in, nobody noted."""
-    ledger, lesson = Ledger(database), make_lesson()
-    await ledger.save_book(Book("book", "One"), "folder")
-    drafts = (DraftChunk("p0", make_chunks(lesson, "One.")[0], embedded=True),)
-    await ledger.commit("book", [LessonChange(lesson, drafts, ())], [], {})
-    for number, embedder in enumerate(embedders):
-        await ledger.save_embedder(f"index {number}", embedder, 3)
-    async with database.writing() as connection:
-        await connection.run_sync(lambda c: command.downgrade(_config(c), "0007"))
-        await connection.run_sync(lambda c: command.upgrade(_config(c), "head"))
-    [chunk] = await ledger.load_lesson("book", lesson.parent_doc_id)
-    assert chunk.embedding_model == ("a" if embedders[-1] == "a" else None)
+        await connection.execute(text("UPDATE alembic_version SET version_num = '0008'"))
+    with pytest.raises(StorageError, match="before its first release: its schema is 0008") as refused:
+        await open_database(database.engine.url)
+    assert "ASKBOOK_HOME" in (refused.value.hint or "")
+    async with database.reading() as connection:
+        assert await connection.scalar(select(books.c.title)) == "One"
+        assert await connection.scalar(text("SELECT version_num FROM alembic_version")) == "0008"
 
 
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -9,11 +9,14 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 import processes
 from askbook.errors import StorageError
 from askbook.store.database import HEAD, Database, open_database
+from askbook.store.schema import metadata
 from cli.serving import ASKBOOK, build_environment
 from upgrades.make_home import ANSWER, BOOK, HOMES, QUESTION
 
@@ -23,6 +26,10 @@ RELEASED = sorted(HOMES.glob("*.tar.xz"))
 def _unpack(packed: Path, place: Path) -> Path:
     with tarfile.open(packed) as archive:
         archive.extractall(place, filter="data")
+    # The book lies elsewhere on this machine.
+    with sqlite3.connect(place / "home" / "askbook.db") as packed_data:
+        packed_data.execute("UPDATE books SET folder = ?", (str(place / "book"),))
+    packed_data.close()
     return place
 
 
@@ -66,6 +73,15 @@ def test_what_a_newer_version_left_is_refused_and_left_alone(tmp_path: Path) -> 
         assert "of a newer askbook: its schema is 0999" in told.stderr, told.stderr
     changed = {file: hash_ for file, hash_ in _hash_files(place).items() if before.get(file) != hash_}
     assert [file for file in changed if not file.endswith(".lock")] == []
+
+
+@pytest.mark.parametrize("packed", RELEASED, ids=lambda one: one.name[:4])
+async def test_an_older_database_is_brought_to_the_schema_in_the_code(packed: Path, tmp_path: Path) -> None:
+    database = await open_database(f"sqlite:///{_unpack(packed, tmp_path) / 'home' / 'askbook.db'}")
+    async with database.reading() as connection:
+        found = await connection.run_sync(lambda c: compare_metadata(MigrationContext.configure(c), metadata))
+    await database.close()
+    assert found == []
 
 
 async def test_so_is_a_newer_schema_on_either_engine(database: Database) -> None:

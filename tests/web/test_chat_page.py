@@ -73,7 +73,7 @@ async def test_a_reader_asks_checks_the_source_and_goes_on(
         ("# T\n***\none  \ntwo", "<h3>T</h3><hr><p>one<br>two</p>"),
         (
             "> [!NOTE]\n> Mind *it*.",
-            '<blockquote class="admonition" data-kind="note"><p class="title">Note</p><p>Mind <em>it</em>.</p></blockquote>',
+            '<blockquote class="admonition" role="note" data-kind="note"><p class="title">Note</p><p>Mind <em>it</em>.</p></blockquote>',
         ),
         ("- [ ] open\n- [x] done[^1]", "<ul><li>☐ open</li><li>☑ done<sup>1</sup></li></ul>"),
         ("<details><summary>More</summary>\n\nhere</details>", "<p><strong>More</strong></p><p>here</p>"),

@@ -18,6 +18,8 @@ from web.drawing import draw_png
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+REPLIES = f"# What was replied\n\nThe first reply stands deepest.\n\n{'>' * 19} Oil it once a year.\n"
+
 TABS = """---
 title: Installing the driver
 ---
@@ -134,6 +136,7 @@ def write_book(folder: Path) -> Path:
     (folder / "02-calibration.md").write_text(MATERIAL)
     (folder / "03-stopping.md").write_text(KEYS)
     (folder / "04-fingers.md").write_text(FIGURE)
+    (folder / "06-replies.md").write_text(REPLIES)
     (folder / "05-grip.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
     return folder
 
@@ -164,6 +167,10 @@ async def test_tabs_and_admonitions_have_their_labels(
         lesson = await open_lesson(page, gripper, "01-driver.md")
         for label in ("Linux", "macOS", "Mind your fingers", "with 40 newtons"):
             await expect(lesson.locator("p > strong", has_text=label)).to_be_visible()
+        frame = lesson.get_by_role("note").filter(has_text="Mind your fingers")
+        await expect(frame).to_have_text(re.compile("closes with 40 newtons"))
+        await expect(frame).to_have_css("border-left-width", "3px")
+        await expect(frame).to_have_css("border-top-width", "1px")
         # What is indented in a tab is prose, and its listing is one.
         assert await lesson.locator("pre").all_inner_texts() == [
             "sudo apt install gripper-driver",
@@ -176,6 +183,7 @@ async def test_tabs_and_admonitions_have_their_labels(
         for label in ("Nothing between the fingers", "Note", "By hand", "By program", "Tip"):
             await expect(lesson.locator("strong", has_text=label)).to_be_visible()
         await expect(lesson.locator("pre")).to_have_text("gripper.calibrate(speed=0.2)")
+        await expect(lesson.get_by_role("note")).to_have_count(3)
 
         await open_chat(page, gripper.url)
         answer = await ask(page, "How is the driver of the gripper installed on Linux?")
@@ -189,6 +197,15 @@ async def test_tabs_and_admonitions_have_their_labels(
         passage = page.get_by_role("region", name="The passage")
         await expect(passage.locator("mark").first).to_be_visible()
         assert RAW.findall(await passage.inner_text()) == []
+
+
+@ON_BOTH
+async def test_quotes_in_quotes_fit_the_screen(gripper: Service, browser: Browser, size: tuple[int, int]) -> None:
+    async with open_page(browser, gripper.url, size=size) as watched:
+        lesson = await open_lesson(watched.page, gripper, "06-replies.md")
+        await expect(lesson.locator("blockquote")).to_have_count(19)
+        deepest = await lesson.locator("blockquote p").bounding_box()
+        assert deepest and deepest["width"] > 150
 
 
 @ON_BOTH

@@ -156,6 +156,32 @@ async def test_formulas_are_drawn_in_reader_answer_and_source(
         assert await is_too_wide(page) == []
 
 
+async def test_a_formula_of_lines_is_drawn_on_lines(papers: Service, browser: Browser) -> None:
+    rows = {
+        "$$\na = b \\\\\nc = d\n$$": 2,
+        "$$\na &= b \\\\[2pt]\n  &= c \\\\\n  &= \\{d \\tag{7}\n$$": 3,
+        "\\[a \\\\ b \\\\\\]": 2,
+        "$$\na = \\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}\n$$": 2,
+        "$$\\begin{aligned} a \\\\ b \\\\ c \\end{aligned}$$": 3,
+        "$$\\sum_{\\substack{a \\\\ b}} c = \\{1\\}$$": 2,
+        "$$\na = b\n$$": 0,
+        "$a \\\\ b$": 0,
+    }
+    async with open_page(browser, papers.url) as watched:
+        page = watched.page
+        await open_chat(page, papers.url)
+        seen: dict[str, int] = {}
+        for formula in rows:
+            await draw(page, f"{formula}\n\nAnd $y$ so.")
+            await expect(page.locator("#thread math")).to_have_count(2)
+            drawn = page.locator("#thread math").first
+            # What a formula with a number stands in is a table too.
+            seen[formula] = await drawn.locator("mtr:not(:has(mtable))").count()
+            if "tag" in formula:
+                await expect(drawn).to_contain_text("(7)")
+        assert seen == rows
+
+
 async def test_bombs_stay_text(papers: Service, browser: Browser) -> None:
     async with open_page(browser, papers.url, size=DESKTOP) as watched:
         page = watched.page

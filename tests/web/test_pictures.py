@@ -261,7 +261,7 @@ async def test_pictures_are_shown_or_are_their_words(gallery: Service, browser: 
         await expect(answer.get_by_role("img").first).to_have_js_property("complete", True)
         assert await answer.get_by_role("img").first.evaluate("(one) => one.naturalWidth") == 320
         await answer.locator("button.chip").first.click()
-        await expect(page.locator("#panel img")).to_have_count(3)
+        await expect(page.locator("#panel img")).to_have_count(4)
         await page.keyboard.press("Escape")
         await page.reload()
         await expect(page.get_by_role("article", name="Answer").get_by_role("img").first).to_be_visible()

@@ -34,13 +34,31 @@ async def load_lessons(home: Path) -> dict[str, list[Chunk]]:
         return {file: await askbook.ledger.load_lesson(BOOK, record.parent_doc_id) for file, record in records.items()}
 
 
-def test_the_headings_of_a_long_include_stand_on_lines_of_their_own(tmp_path: Path) -> None:
+async def test_the_headings_of_a_long_include_stand_on_lines_of_their_own(tmp_path: Path) -> None:
     releases = (f"## Release {number}\n\n{'It turns quicker than before. ' * 90}\n" for number in range(4))
     (tmp_path / "log.txt").write_text("# Log\n\n" + "\n".join(releases))
     (tmp_path / "01.md").write_text('--8<-- "log.txt"\n')
     [lesson] = read_lessons(tmp_path, read_book(tmp_path))[0]
     lines = rebuild_text(split_lesson(lesson)).text.split("\n")
     assert [line for line in lines if "## " in line] == [f"## Release {number}" for number in range(4)]
+
+
+TABS = (
+    'Run it:\n\n{{< tabpane >}}\n{{< tab header="a.toml" lang="toml" >}}\n%s\n{{< /tab >}}\n'
+    '{{< tab header="a.yml" lang="yaml" >}}\nx: 1\n{{< /tab >}}\n{{< /tabpane >}}\n\n## Below\n\n%s\n'
+)
+
+
+@pytest.mark.parametrize("lines", [1, 60, 200])
+def test_a_listing_that_a_generators_markup_closes_ends_on_the_page(tmp_path: Path, lines: int) -> None:
+    """It may be the last of its chunk, or be cut in two."""
+    code = "\n".join(f"key_{number} = {number}" for number in range(lines))
+    (tmp_path / "01.md").write_text(TABS % (code, "It turns quicker than before. " * 90))
+    [lesson] = read_lessons(tmp_path, read_book(tmp_path))[0]
+    shown = render_lesson(rebuild_text(split_lesson(lesson)).text, lambda _: None).html
+    listings = re.findall(r"<code data-language=.*?</code>", shown, re.DOTALL)
+    assert [listing.count("\n") + 1 for listing in listings] == [lines, 1]
+    assert '<h2 id="below">Below</h2>\n<p>It turns' in shown
 
 
 async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_page(
@@ -78,7 +96,7 @@ async def test_every_lesson_is_rebuilt_and_every_anchor_and_passage_is_on_its_pa
         ("```py\nx = 1\n```\n\nafter\n", "```py\nx = 1\n```", ["x = 1"]),
         ("Use `a_b` now. Then rest.\n", "Use `a_b` now.", ["Use ", "a_b", " now."]),
         ("> ## Why\n> Because.\n\nafter\n", "> ## Why\n> Because.", ["Why", "Because."]),
-        ("> [!NOTE]\n> Mind *it*.\n", "> [!NOTE]\n> Mind *it*.", ["Note", "Mind ", "it", "."]),
+        ("> **Note**\n>\n> Mind *it*.\n", "> **Note**\n>\n> Mind *it*.", ["Note", "Mind ", "it", "."]),
         ("So $x$ is\n\n$$\ny\n$$\n", "So $x$ is\n\n$$\ny\n$$", ["So ", "x", " is", "y"]),
         ("One line\nand *two*.\n", "One line\nand *two*.", ["One line", "\n", "and ", "two", "."]),
         ("See [the *page*](x.md), yes.\n", "See [the *page*](x.md), yes.", ["See ", "the ", "page", ", yes."]),
@@ -246,8 +264,18 @@ async def test_a_reader_asks_about_what_is_selected(site: Service, browser: Brow
         ("- [x] done", "<ul>\n<li>☑ done</li>\n</ul>"),
         ("A[^1]\n\n[^1]: so it is", "<p>A<sup>1</sup></p>\n<p><sup>1</sup> so it is</p>"),
         (
-            "> [!TIP]\n> Do *so*.",
-            '<blockquote class="admonition" data-kind="tip">\n<p><strong>Tip</strong><br />\nDo <em>so</em>.</p>\n</blockquote>',
+            "> **Tip**\n>\n> Do *so*.",
+            '<blockquote class="admonition" role="note" data-kind="tip">\n<p class="title"><strong>Tip</strong></p>\n'
+            "<p>Do <em>so</em>.</p>\n</blockquote>",
+        ),
+        (
+            "> **Take care of it**\n>\n> Text.",
+            '<blockquote class="admonition" role="note" data-kind="titled">\n<p class="title"><strong>Take care of it</strong></p>\n'
+            "<p>Text.</p>\n</blockquote>",
+        ),
+        (
+            "> **He** said so.",
+            "<blockquote>\n<p><strong>He</strong> said so.</p>\n</blockquote>",
         ),
         ('<img src="javascript:x" alt="A">', '<p><span class="picture">A</span></p>'),
         ("![A](//evil.example/x.png)", '<p><span class="picture">A</span></p>'),

@@ -17,7 +17,7 @@ from playwright.async_api import Browser, Locator, Page, expect
 
 from answer.scripted_model import Reply, Request, Turn, quote, scripted_model
 from api.service import Service, build_settings, ingest, serve, with_model
-from askbook.api.origins import FRESH_SECONDS
+from askbook.api.middleware import FRESH_SECONDS
 from askbook.wiring import open_store
 from builders import copy_home
 from web.axe import find_faults

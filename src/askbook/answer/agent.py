@@ -11,19 +11,19 @@ import logging
 import math
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from askbook.answer.citations import Doubt
 from askbook.answer.cleaning import escape_for_model
-from askbook.answer.judge import SCHEMA, read_judge_prompt, read_verdicts, write_case
+from askbook.answer.judge import read_verdicts, write_case
 from askbook.answer.retrieval_tool import DESCRIPTION, NAME, SEARCHES_MAX, RetrievalTool, Search
+from askbook.answer.sending import read_sent
 from askbook.breaker import Breaker
-from askbook.domain import LIMIT_MAX, Message, Retrieval, Tried
+from askbook.domain import LIMIT_MAX, MARK, Message, Tried
 from askbook.errors import BrokenOff, InputError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ HISTORY_CHARACTERS = 12_000
 MESSAGE_CHARACTERS = 3_000
 KEY_LENGTH = 40
 ADDED = "The owner of the book adds, within the rules above:"
-_MARK = re.compile(r" ?(?<!\w)\[(\d{1,3})\]")
+_MARK = re.compile(rf" ?(?<!\w){MARK.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,6 @@ class Written:
     """The next part of the model's text, as it came."""
 
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Searched:
-    retrieval: Retrieval
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +66,7 @@ class Judged:
     tokens: int
 
 
-AgentEvent = Tried | Written | Searched | Spent
+AgentEvent = Tried | Written | Spent
 
 
 # --- configuration --------------------------------------------------------------------------------
@@ -142,7 +137,8 @@ def _check_key(key: str, *, own: bool) -> None:
     if own and not (key.startswith("sk-") and len(key) >= KEY_LENGTH):
         raise InputError(
             "OPENAI_API_KEY is missing" if not key else "OPENAI_API_KEY is no key of OpenAI",
-            f'It begins with "sk-" and has {KEY_LENGTH} characters or more. Without a key, leave ASKBOOK_ANSWERER at auto.',
+            f'It begins with "sk-" and has {KEY_LENGTH} characters or more. '
+            "Without a key, leave ASKBOOK_ANSWERER at auto.",
             code="E001",
         )
 
@@ -176,33 +172,21 @@ class BookAgent:
         if service is not None:
             await service.close()
 
-    async def write(
-        self, question: str, history: Sequence[Message], search: Search, begin_by: float | None = None
-    ) -> AsyncGenerator[AgentEvent, None]:
+    def write(
+        self, question: str, history: Sequence[Message], search: Search, begin_by: float = math.inf
+    ) -> AsyncGenerator[AgentEvent]:
         """The events of one answer. Closed early, it ends the call to the service; a model that has written nothing by
         `begin_by`, the loop's time, has then failed."""
-        events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-        task = asyncio.create_task(self._answer(question, history, search, begin_by, events))
-        try:
-            while (event := await events.get()) is not None:
-                yield event
-            await task
-        finally:
-            task.cancel()
-            # What made it fail was raised above; a caller who leaves does not ask.
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+        return read_sent(lambda send: self._answer(question, history, search, begin_by, send))
 
     async def judge(self, doubts: Sequence[Doubt], seconds: float = math.inf) -> Judged:
         """Which of these sentences their passages say, asked once. Where the model fails, or takes longer, none."""
         from askbook.answer.model_calls import CallFailed, judge_once
 
-        request = (await self.open()).write_judgement(
-            read_judge_prompt(), write_case(doubts), _to_model_settings(self._config), SCHEMA
-        )
+        service = await self.open()
         try:
             async with asyncio.timeout(min(seconds, self._config.generation_seconds)):
-                said, tokens = await judge_once(await self.open(), request, self._breaker)
+                said, tokens = await judge_once(service, write_case(doubts), self._config.temperature, self._breaker)
         except (TimeoutError, CallFailed) as error:
             log.warning("the judge failed: %s", error)
             return Judged([False] * len(doubts), 0)
@@ -213,100 +197,74 @@ class BookAgent:
         question: str,
         history: Sequence[Message],
         search: Search,
-        begin_by: float | None,
-        events: asyncio.Queue[AgentEvent | None],
-    ) -> None:
-        run: _Run | None = None
-        try:
-            run = _Run(self._config, await self.open(), self._breaker, question, search, begin_by, events.put_nowait)
-            await run.go(to_input(question, history, self._config.max_turns))
-        finally:
-            if run is not None:
-                run.model.let_go()
-                events.put_nowait(Spent(run.model.tokens, run.model.tries, run.model.cut_short))
-            events.put_nowait(None)
-
-
-class _Run:
-    """One question's tool, model and time."""
-
-    def __init__(
-        self,
-        config: AgentConfig,
-        service: Service,
-        breaker: Breaker,
-        question: str,
-        search: Search,
-        begin_by: float | None,
+        begin_by: float,
         send: Callable[[AgentEvent], None],
     ) -> None:
-        from askbook.answer.model_calls import RetryingModel
+        config, model = self._config, None
+        tool = RetrievalTool(search, config.top_k, config.score_threshold)
+        try:
+            service = await self.open()
+            from askbook.answer.model_calls import RetryingModel
 
-        self._config = config
-        self._deadline = asyncio.get_running_loop().time() + config.generation_seconds
-        self._tool = RetrievalTool(search, config.top_k, config.score_threshold, lambda one: send(Searched(one)))
-        self.model: RetryingModel = RetryingModel(
-            service,
-            self._tool,
-            question,
-            breaker,
-            self._deadline,
-            self._deadline if begin_by is None else min(begin_by, self._deadline),
-            config.ask_seconds,
-            config.first_wait,
-            send,
-            lambda text: send(Written(text)),
-        )
+            model = RetryingModel(service, self._breaker, config, tool, question, begin_by, send)
+            await self._run(model, tool, to_input(question, history, config.max_turns))
+        finally:
+            if model is not None:
+                model.let_go()
+                send(Spent(model.tokens, model.tries, model.cut_short))
 
-    async def go(self, messages: list[TResponseInputItem]) -> None:
-        from agents import AgentsException, MaxTurnsExceeded
+    async def _run(self, model: RetryingModel, tool: RetrievalTool, messages: list[TResponseInputItem]) -> None:
+        """The SDK's runner, and why it failed in our words."""
+        from agents import Agent, AgentsException, FunctionTool, MaxTurnsExceeded, ModelSettings, RunConfig, Runner
 
         from askbook.answer.model_calls import LATER, CallFailed
 
+        def give_up(why: str, hint: str) -> ModelUnavailable:
+            return (BrokenOff if model.wrote else ModelUnavailable)(f"the model's service {why}", hint)
+
+        agent = Agent(
+            name="askbook",
+            instructions=self._config.instructions,
+            model=model,
+            model_settings=ModelSettings(
+                temperature=self._config.temperature,
+                max_tokens=self._config.max_tokens,
+                # For the first call alone: the runner lets go of it once a tool was used.
+                tool_choice="required",
+            ),
+            tools=[
+                FunctionTool(
+                    name=NAME,
+                    description=DESCRIPTION,
+                    params_json_schema=tool.schema,
+                    on_invoke_tool=lambda _, arguments: tool.call(arguments),
+                    strict_json_schema=False,
+                )
+            ],
+        )
+        quietly = RunConfig(
+            tracing_disabled=True,
+            trace_include_sensitive_data=False,
+            tool_not_found_behavior="return_error_to_model",
+        )
         try:
-            await self._run(messages)
+            async with asyncio.timeout_at(model.deadline):
+                await Runner.run(agent, messages, max_turns=TURNS_MAX, run_config=quietly)
         except TimeoutError:
-            raise self._give_up(f"gave no whole answer within {self._config.generation_seconds:g} s", LATER) from None
+            raise give_up(f"gave no whole answer within {self._config.generation_seconds:g} s", LATER) from None
         except MaxTurnsExceeded:
             why = "was reached, but its model searched on and on and wrote no answer"
-            raise self._give_up(why, "Try another OPENAI_MODEL.") from None
+            raise give_up(why, "Try another OPENAI_MODEL.") from None
         except CallFailed as failure:
-            raise self._give_up(failure.why, failure.hint) from None
+            raise give_up(failure.why, failure.hint) from None
         except AgentsException as error:
-            if self._tool.fault is not None:
-                raise self._tool.fault from None
+            if tool.fault is not None:
+                raise tool.fault from None
             why = f"answered with something that cannot be used ({type(error).__name__})"
-            raise self._give_up(why, LATER) from None
-        if not self._tool.found:
-            raise self._tool.failure or self._give_up(
-                "was reached, but its model answered without the book",
-                "Try another OPENAI_MODEL: one that calls tools.",
-            )
-
-    async def _run(self, messages: list[TResponseInputItem]) -> None:
-        from agents import Agent, RunConfig, Runner
-
-        async with asyncio.timeout_at(self._deadline):
-            await Runner.run(
-                Agent(
-                    name="askbook",
-                    instructions=self._config.instructions,
-                    model=self.model,
-                    model_settings=_to_model_settings(self._config),
-                    tools=[_to_function_tool(self._tool)],
-                ),
-                messages,
-                max_turns=TURNS_MAX,
-                run_config=RunConfig(
-                    tracing_disabled=True,
-                    trace_include_sensitive_data=False,
-                    tool_not_found_behavior="return_error_to_model",
-                ),
-            )
-
-    def _give_up(self, why: str, hint: str) -> ModelUnavailable:
-        kind = BrokenOff if self.model.wrote else ModelUnavailable
-        return kind(f"the model's service {why}", hint)
+            raise give_up(why, LATER) from None
+        if not tool.found:
+            why = "was reached, but its model answered without the book"
+            raise tool.failure or give_up(why, "Try another OPENAI_MODEL: one that calls tools.")
 
 
 def _open_service(config: AgentConfig) -> Service:
@@ -325,29 +283,6 @@ def _open_service(config: AgentConfig) -> Service:
     return Service(config.base_url, config.api_key, config.model, config.api, config.generation_seconds)
 
 
-def _to_model_settings(config: AgentConfig) -> Any:
-    from agents import ModelSettings
-
-    return ModelSettings(
-        temperature=config.temperature,
-        max_tokens=config.max_tokens,
-        # For the first call alone: the runner lets go of it once a tool was used.
-        tool_choice="required",
-    )
-
-
-def _to_function_tool(tool: RetrievalTool) -> Any:
-    from agents import FunctionTool
-
-    return FunctionTool(
-        name=NAME,
-        description=DESCRIPTION,
-        params_json_schema=tool.schema,
-        on_invoke_tool=lambda _, arguments: tool.call(arguments),
-        strict_json_schema=False,
-    )
-
-
 # --- what the model is told of the thread ---------------------------------------------------------
 
 
@@ -357,19 +292,15 @@ def to_input(question: str, history: Sequence[Message], max_turns: int) -> list[
     room = HISTORY_CHARACTERS
     pairs = list(zip(history[::2], history[1::2], strict=False))
     for asked, said in reversed(pairs[-max_turns:]):
-        texts = escape_for_model(asked.content)[:MESSAGE_CHARACTERS], _tell_reply(said)
+        texts = [escape_for_model(message.content)[:MESSAGE_CHARACTERS] for message in (asked, said)]
+        if said.cited:
+            # Without its marks, whose numbers are another question's; with its sources, which a reader may speak of.
+            count = len(said.cited)
+            texts[1] = _MARK.sub(lambda mark, count=count: "" if int(mark[1]) <= count else mark[0], texts[1])
+            titles = "; ".join(f"source {at}: {one.title}" for at, one in enumerate(said.cited, start=1))
+            texts[1] += f"\n\n({escape_for_model(titles)})"
         room -= sum(map(len, texts))
         if room < 0:
             break
         told = [{"role": "user", "content": texts[0]}, {"role": "assistant", "content": texts[1]}, *told]
     return [*told, {"role": "user", "content": escape_for_model(question)}]
-
-
-def _tell_reply(message: Message) -> str:
-    """Without its marks, whose numbers are another question's; with its sources, which a reader may speak of."""
-    text = escape_for_model(message.content)[:MESSAGE_CHARACTERS]
-    if not message.cited:
-        return text
-    text = _MARK.sub(lambda mark: "" if int(mark[1]) <= len(message.cited) else mark[0], text)
-    titles = (f"source {at}: {one.title}" for at, one in enumerate(message.cited, start=1))
-    return f"{text}\n\n({escape_for_model('; '.join(titles))})"

@@ -16,7 +16,7 @@ from askbook.index.vectors.base import VectorIndex
 from askbook.reading.reader import Reader
 
 READ_AT_ONCE = 4
-"""Questions: each takes about a third of a second of a core, and whoever comes then would wait for more than a second."""
+"""Questions: each takes about a third of a second of a core, and the next would wait for more than a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +53,21 @@ class Appraiser:
         reordered = reorder(outcome.passages, rank_passages(reads, outcome.passages))
         passages = tuple(rate_passages(reordered, evidence, calibration, always))
         confidence = await judge(replace(outcome, passages=passages), self.index)
-        rated = tuple(_read_of(passages, one) for one in reads)
+        # What is cited has the score that it was found with.
+        by_id = {passage.chunk.id: passage for passage in passages}
+        rated = tuple(
+            replace(read, excerpt=replace(read.excerpt, passage=by_id[read.excerpt.passage.chunk.id])) for read in reads
+        )
         return Appraisal(passages, rated, replace(confidence, chance=evidence.chance_shown), evidence)
 
     async def _read(self, reader: Reader | None, outcome: SearchOutcome, meanings: Sequence[str]) -> tuple[Read, ...]:
         """Where nothing is relevant to the question as it stands, all that it may mean in its thread counts."""
-        rarities = await self.searcher.weigh_words(" ".join(meanings), outcome.filters.book_id)
+        rarities = outcome.rarities
+        if meanings[-1] != outcome.query:
+            rarities = await self.searcher.weigh_words(" ".join(meanings), outcome.filters.book_id)
         reads: list[list[Read]] = []
         for meaning in meanings:
             reads.append(await read_passages(reader, meaning, outcome.passages, rarities))
             if stands_alone(reads[0]):
                 break
         return tuple(merge_reads(reads))
-
-
-def _read_of(passages: Sequence[Passage], read: Read) -> Read:
-    """The same, of the passage as it is rated now: what is cited has the score that it was found with."""
-    rated = next(one for one in passages if one.chunk.id == read.excerpt.passage.chunk.id)
-    return replace(read, excerpt=replace(read.excerpt, passage=rated))

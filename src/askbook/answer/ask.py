@@ -1,8 +1,8 @@
 """One path from a question to a reply, for every door.
 
-Load the thread, resolve the question, search, judge, answer, check the citations, save. What the book's structure tells is
-answered from it; a selected text is all the book there is. A reply comes from the book or not at all: where the model
-fails, the book's own sentences answer, and where the check leaves nothing, that is a refusal.
+Load the thread, resolve the question, search, read, write, check, save. What the book's structure tells is answered
+from it; a selected text is all the book there is. A reply comes from the book or not at all: where the model fails, the
+book's own sentences answer, and where the check leaves nothing, that is a refusal.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 
-from askbook.answer.agent import AgentEvent, BookAgent, Search, Spent, Written, read_prompt
-from askbook.answer.appraisal import Appraiser
+from askbook.answer.agent import BookAgent, Spent, Written, read_prompt
+from askbook.answer.appraisal import Appraisal, Appraiser
 from askbook.answer.calibration import Calibration, Calibrations
 from askbook.answer.citations import Checking, Doubt, say_left_out
 from askbook.answer.cleaning import clean
 from askbook.answer.confidence import NOT_IN_BOOK, find_nearest, refuse
 from askbook.answer.extract import compose
 from askbook.answer.followups import (
+    Resolved,
     Turn,
     asks_nothing,
     is_bare,
@@ -32,12 +31,13 @@ from askbook.answer.followups import (
     search_thread,
     to_cited,
 )
-from askbook.answer.guardrail import check_question
-from askbook.answer.librarian import Read, choose_excerpts, keep_lesson
-from askbook.answer.personal import narrow, prefer, to_metadata
+from askbook.answer.guardrail import is_command
+from askbook.answer.librarian import choose_excerpts, keep_lesson
+from askbook.answer.personal import narrow_to_tier, prefer, to_metadata
 from askbook.answer.places import find_place, names_place, narrow_to_place
 from askbook.answer.selection import search_selection
-from askbook.answer.structure import answer_structure, asks_structure, cite_structure
+from askbook.answer.sending import read_sent
+from askbook.answer.structure import StructureAnswer, answer_structure, asks_structure, cite_structure
 from askbook.domain import (
     QUERY_MAX,
     QUERY_MIN,
@@ -116,23 +116,12 @@ class Parts:
     """What has been missing from the start."""
 
 
-async def ask(parts: Parts, question: Question) -> AsyncGenerator[AnswerEvent]:
+def ask(parts: Parts, question: Question) -> AsyncGenerator[AnswerEvent]:
     """The events of one question; the last is Replied or Failed. Closed early, it stops the model and saves nothing."""
-    events: asyncio.Queue[AnswerEvent] = asyncio.Queue()
-    task = asyncio.create_task(_Inquiry(parts, question, events.put_nowait).run())
-    try:
-        while True:
-            event = await events.get()
-            yield event
-            if isinstance(event, Replied | Failed):
-                return
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    return read_sent(lambda send: _Inquiry(parts, question, send).run())
 
 
-async def get_reply(events: AsyncIterator[AnswerEvent]) -> Replied:
+async def get_reply(events: AsyncIterator[AnswerEvent | None]) -> Replied:
     """The last event of a question; raises what made it fail."""
     async for event in events:
         if isinstance(event, Replied):
@@ -142,43 +131,43 @@ async def get_reply(events: AsyncIterator[AnswerEvent]) -> Replied:
     raise AssertionError("a question ends in a reply or a failure")
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Asked:
+    """What is known of a question before anything is searched."""
+
+    text: str
+    thread: Thread
+    history: Sequence[Message]
+    """The turns that count."""
+    turns: Sequence[Turn]
+    meaning: Resolved
+    filters: Filters
+    calibration: Calibration
+
+
 class _Inquiry:
-    """One question on its way. What becomes known of it is kept for its account."""
+    """One question: its steps in their order, and what they took."""
 
-    parts: Parts
-    question: Question
-    send: Callable[[AnswerEvent], None]
-    started: float = field(default_factory=time.perf_counter)
-    asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    filters: Filters = field(init=False)
-    calibration: Calibration | None = None
-    history: Sequence[Message] = ()
-    turns: Sequence[Turn] = ()
-    searched: str = ""
-    said: str = ""
-    """What a reader who asks for more has been told already."""
-    outcomes: list[SearchOutcome] = field(default_factory=list[SearchOutcome])
-    outages: list[str] = field(default_factory=list[str])
-    """What readers are told of services that did not take part."""
-    reads: tuple[Read, ...] = ()
-    hurried: bool = False
-    passages: tuple[Passage, ...] = ()
-    appraised: dict[str, Passage] = field(default_factory=dict[str, Passage])
-    """What was found for the question as it was rated, by its chunk: also what is below the threshold or beyond top_k."""
-    retrievals: list[Retrieval] = field(default_factory=list[Retrieval])
-    retrieved: set[str] = field(default_factory=set[str])
-    """The ids of all chunks that a search returned."""
-    tool_seconds: float = 0.0
-    """What the searches of the model took."""
-    generation_ms: float = 0.0
-    model: str | None = None
-    tokens: int = 0
-    tries: int = 0
-    cut_short: bool = False
-
-    def __post_init__(self) -> None:
-        self.filters = narrow(self.question.filters, self.question.reader)
+    def __init__(self, parts: Parts, question: Question, send: Callable[[AnswerEvent], None]) -> None:
+        self.parts, self.question, self.send = parts, question, send
+        self.clock = asyncio.get_running_loop().time
+        self.started, self.asked_at = self.clock(), datetime.now(UTC)
+        self.begin_by = self.started + parts.ask_seconds
+        """A model that has not begun to write by then is given up."""
+        self.searched = ""
+        self.outcomes: list[SearchOutcome] = []
+        self.outages: list[str] = []
+        """Which services did not take part, as readers are told."""
+        self.found = Appraisal((), (), SURE, None)
+        """What the reply may be made of."""
+        self.rated: dict[str, Passage] = {}
+        """All that was found for the question, as it was rated, by its chunk."""
+        self.retrievals: list[Retrieval] = []
+        self.retrieved: set[str] = set()
+        """The ids of all chunks that a search returned."""
+        self.generation_seconds = 0.0
+        self.model: str | None = None
+        self.tokens = self.tries = 0
 
     async def run(self) -> None:
         try:
@@ -202,33 +191,261 @@ class _Inquiry:
         self.send(StateChanged(state))
 
     async def _answer(self) -> Replied:
+        question, parts = self.question, self.parts
         self._enter("received")
         self._enter("validating")
-        text = self.searched = _check(self.question)
-        book_id = self.question.filters.book_id
-        chunks = await self.parts.ledger.count_chunks(book_id)
-        metadata = to_metadata(self.question.reader)
-        thread = await self.parts.threads.open(self.question.thread_id, book_id, self.question.owner, metadata)
-        self.history = await self._recall(thread)
+        text = self.searched = _check(question)
+        empty = not await parts.ledger.count_chunks(question.filters.book_id)
+        thread = await parts.threads.open(
+            question.thread_id, question.filters.book_id, question.owner, to_metadata(question.reader)
+        )
         self._enter("processing")
-        reply = self._tell_outages(_settle(await self._reply(text, thread, empty=not chunks)))
+        reply = self._tell_outages(await self._reply(text, thread, empty))
+        if isinstance(reply, Refusal) and reply.confidence:
+            # Whoever decided that there is no answer, the figures of the reply say so too.
+            reply = replace(reply, confidence=replace(reply.confidence, should_answer=False))
         thread = await self._save(thread, text, reply)
         self._enter("completed")
         return Replied(reply, self._account(thread.thread_id))
 
-    async def _recall(self, thread: Thread) -> Sequence[Message]:
+    async def _reply(self, text: str, thread: Thread, empty: bool) -> Reply:
+        """The question's way: what it may mean, the search, the reading, the writing."""
+        if is_command(text):
+            return _decline("Ask about what the book says.")
+        selected = self.question.selected_text
+        filters = narrow_to_tier(self.question.filters, self.question.reader)
+        history = await self._load_history(thread)
+        turns = [Turn(asked.content, said.cited) for asked, said in zip(history[::2], history[1::2], strict=False)]
+        if selected is None:
+            near = next((said.cited[0].parent_doc_id for said in reversed(thread.messages) if said.cited), None)
+            names = asks_structure(text) or names_place(text)
+            outline = await self.parts.ledger.load_outline(filters.book_id) if names else None
+            if outline and (structure := answer_structure(text, outline, near)):
+                return await self._show_structure(structure, filters)
+            meaning = resolve_question(text, turns)
+            too_short = any(len(searched) < QUERY_MIN for searched in meaning.searches)
+            if too_short or (not turns and is_bare(text)) or asks_nothing(text):
+                return _decline("Say in a few words what you want to know", "ambiguous")
+            if names_missing_source(text, turns):
+                return _decline("The last answer has fewer sources: name one of them by its number", "ambiguous")
+            if outline and (place := find_place(text, outline, near)):
+                filters = narrow_to_place(filters, place)
+        else:
+            meaning = Resolved("alone", {text: 1.0}, (text,))
+        calibration = (await self.parts.calibrations.choose(filters.book_id)).calibration
+        asked = _Asked(text, thread, history, turns, meaning, filters, calibration)
+        self.searched = meaning.text
+        self._enter("retrieving")
+        outcome = await self._search(asked)
+        refusal = await self._appraise(asked, outcome, empty)
+        self.send(PassagesFound(self.found.passages, self.found.confidence, outcome))
+        return refusal or await self._write(asked)
+
+    async def _load_history(self, thread: Thread) -> Sequence[Message]:
         """The turns that count, the archived ones too where so many do."""
         most = self.parts.max_turns
         if thread.archived_messages and 2 * most > len(thread.messages):
             return await self.parts.threads.load_history(thread.thread_id, thread.owner, most)
         return thread.messages[-2 * most :]
 
-    async def _reply(self, text: str, thread: Thread, empty: bool) -> Reply:
-        if check_question(text) is not None:
-            return _decline("Ask about what the book says.")
+    async def _show_structure(self, found: StructureAnswer, filters: Filters) -> Answer:
+        statements, sources = await cite_structure(found, self.parts.ledger, filters.hardware_tier)
+        self.found = replace(self.found, passages=tuple(source.passage for source in sources))
+        body = "\n".join(statement.text for statement in statements)
+        self.send(Delta(body))
+        return Answer(body, sources, statements, (), SURE, "extractive")
+
+    # --- what the book has on it ------------------------------------------------------------------
+
+    async def _search(self, asked: _Asked) -> SearchOutcome:
+        if self.question.selected_text is None:
+            self.send(Searching(asked.meaning.text))
+            return await self._search_book(asked, asked.meaning, TOP_K_MAX)
+        rarities = await self.parts.searcher.weigh_words(asked.text, asked.filters.book_id)
+        selected, embedder = self.question.selected_text, self.parts.embedder
+        outcome = await search_selection(asked.text, selected, asked.filters, rarities, embedder)
+        self.outages += outcome.notices
+        return outcome
+
+    async def _search_book(self, asked: _Asked, meaning: Resolved, limit: int) -> SearchOutcome:
+        relevance = asked.calibration.relevance
+        outcome = await search_thread(self.parts.searcher, meaning, asked.filters, limit, relevance)
+        self.outcomes.append(outcome)
+        self.outages += (*self.parts.outages, *outcome.notices)
+        return outcome
+
+    async def _appraise(self, asked: _Asked, outcome: SearchOutcome, empty: bool) -> Refusal | None:
+        """Reads what was found; a Refusal where the book does not say."""
+        selected = self.question.selected_text is not None
+        preferred = replace(outcome, passages=tuple(prefer(outcome.passages, self.question.reader)))
+        appraiser = Appraiser(self.parts.searcher, self.parts.index, self.parts.reader)
+        always = selected and is_bare(asked.text)
+        found = await appraiser.appraise(preferred, asked.meaning.meanings, asked.calibration, always)
+        self.rated = {passage.chunk.id: passage for passage in found.passages}
+        # What lies below the threshold is not shown and not read out; how sure the rest is was judged before.
+        above = tuple(passage for passage in found.passages if passage.rating >= self.question.threshold)
+        shown = above[: self.question.top_k]
+        ids = {passage.chunk.id for passage in shown}
+        reads = keep_lesson(found.reads, asked.meaning.meant.parent_doc_id) if asked.meaning.meant else found.reads
+        reads = tuple(read for read in reads if read.excerpt.passage.chunk.id in ids)
+        confidence = found.confidence
+        too_low = confidence.should_answer and not above
+        if too_low:
+            confidence = replace(confidence, confidence_level="insufficient", should_answer=False)
+        self.found = replace(found, passages=shown, reads=reads, confidence=confidence)
+        if not selected:
+            self._note_retrieval(outcome.query, shown)
+        if too_low:
+            why = f"No passage reaches the threshold of {self.question.threshold:g}"
+            nearest = find_nearest(found.passages)
+            return Refusal("below_threshold", why, nearest, "Ask with a lower threshold.", confidence)
+        if selected:
+            does_not_say = _decline("The selected text does not say; ask without it.", confidence=confidence)
+            return None if confidence.should_answer else does_not_say
+        refusal = refuse(outcome, confidence, empty)
+        return refusal and replace(refusal, confidence=confidence)
+
+    def _note_retrieval(self, query: str, returned: Sequence[Passage]) -> None:
+        average = sum(passage.rating for passage in returned) / len(returned) if returned else 0.0
+        self.retrievals.append(Retrieval(query, len(returned), average, datetime.now(UTC)))
+        self.retrieved |= {passage.chunk.id for passage in returned}
+
+    # --- who writes it ----------------------------------------------------------------------------
+
+    async def _write(self, asked: _Asked) -> Reply:
+        self._enter("generating")
+        started = self.clock()
+        notices = (LOW,) if self.found.confidence.confidence_level == "low" else ()
+        if self.found.hurried:
+            notices = (*notices, HURRIED)
+        if self.outcomes and (unknown := self.outcomes[0].signals.unknown_words):
+            notices = (*notices, f"The book never uses {', '.join(f'“{word}”' for word in unknown[:5])}.")
+        try:
+            if self.parts.agent is None:
+                return self._extract(asked, notices)
+            return await self._generate(asked, self.parts.agent, notices)
+        finally:
+            self.generation_seconds = self.clock() - started
+
+    def _extract(self, asked: _Asked, notices: tuple[str, ...]) -> Reply:
+        """In the book's own words. Who asks for more is not told again what the thread has said."""
+        self.model, confidence = None, self.found.confidence
+        told = asked.thread.messages if asked.meaning.kind in ASKS_FOR_MORE else ()
+        said = "\n".join(message.content for message in told if message.role == "assistant")
+        excerpts = choose_excerpts(self.found.reads, said)
+        if not excerpts:
+            advice = "No sentence of the nearest sections answers this: look into them."
+            return replace(_decline(advice, confidence=confidence), nearest=find_nearest(self.found.passages))
+        draft = compose(excerpts)
+        for delta in draft.deltas:
+            self.send(Delta(delta))
+        return Answer(draft.text, draft.sources, draft.statements, (), confidence, "extractive", notices)
+
+    async def _generate(self, asked: _Asked, agent: BookAgent, notices: tuple[str, ...]) -> Reply:
+        """By a model, whose every sentence is checked before it is sent."""
+        numbered: dict[int, Passage] = {}
+        cut_short, tool_seconds, begun = False, 0.0, self.clock()
+
+        def allow() -> float:
+            """Until when a model that writes may go on: an answer sent whole has as long again; one that is read as it
+            comes may take its time, while it is not silent for so long."""
+            return (self.clock() if self.question.streamed else self.begin_by) + self.parts.ask_seconds
+
+        async def judge(doubts: Sequence[Doubt]) -> Sequence[bool]:
+            judged = await agent.judge(doubts, allow() - self.clock())
+            self.tokens += judged.tokens
+            self.tries += 1
+            return judged.supported
+
+        async def search(query: str, top_k: int, threshold: float) -> list[tuple[int, Passage]]:
+            """Of this book and these filters alone. A passage keeps its number over all searches."""
+            nonlocal tool_seconds
+            searching = self.clock()
+            try:
+                passages = await self._search_for_model(asked, query, top_k, threshold)
+            finally:
+                tool_seconds += self.clock() - searching
+            numbers = {passage.chunk.id: number for number, passage in numbered.items()}
+            found = [(numbers.setdefault(one.chunk.id, len(numbers) + 1), one) for one in passages]
+            for number, passage in found:
+                numbered.setdefault(number, passage)
+            return found
+
+        checking = Checking(
+            numbered,
+            self.parts.unsupported,
+            # Links in an answer lead to the pages that it was made from.
+            lambda url: url.partition("#")[0] in {one.chunk.url.partition("#")[0] for one in numbered.values()},
+            read_prompt().replace(NOT_IN_BOOK, ""),
+            self.parts.reader,
+            judge if self.parts.check == "model" else None,
+            asked.text,
+        )
+        if begun >= self.begin_by:
+            return self._extract(asked, (*notices, SEARCH_SLOW))
+        self.model = agent.name
+        late = False
+        try:
+            async with (
+                asyncio.timeout_at(self.begin_by) as limit,
+                contextlib.aclosing(agent.write(asked.text, asked.history, search, self.begin_by)) as events,
+            ):
+                async for event in events:
+                    match event:
+                        case Written(text):
+                            limit.reschedule(allow())
+                            self._send_checked(await checking.feed(text))
+                        case Spent(tokens, tries, cut_short):
+                            self.tokens, self.tries = tokens, tries
+                        case Tried():
+                            self.send(event)
+        except (ModelUnavailable, TimeoutError) as error:
+            late = isinstance(error, TimeoutError)
+            logger.warning("the model failed: %s", "it took too long" if late else error)
+            cut_short = True
+            if not checking.statements and not late:
+                return self._extract(asked, (*notices, MODEL_DOWN))
+        self._send_checked(await checking.finish(cut_short))
+        if late and not checking.statements:
+            # As its breaker counts: with less than half of the time it has not failed.
+            had_time = self.clock() - begun - tool_seconds >= self.parts.ask_seconds / 2
+            return self._extract(asked, (*notices, TOO_SLOW if had_time else SEARCH_SLOW))
+        if cut_short:
+            notices = (*notices, TOO_LONG if late else BROKEN_OFF)
+        return self._conclude(checking, notices)
+
+    def _send_checked(self, text: str) -> None:
+        if text:
+            self.send(Delta(text))
+
+    async def _search_for_model(self, asked: _Asked, query: str, top_k: int, threshold: float) -> Sequence[Passage]:
         if self.question.selected_text is not None:
-            return await self._reply_from_selection(text, self.question.selected_text, thread)
-        return await self._reply_from_structure(text, thread) or await self._reply_from_search(text, thread, empty)
+            return self.found.passages
+        # A model that only repeats "tell me more" means what the reader means.
+        meaning = resolve_question(query, asked.turns if is_bare(query) else ())
+        outcome = await self._search_book(asked, meaning, top_k)
+        # One scale for a reply: as it was rated for the reader's question, or no better than the best of these.
+        best = max((passage.rating for passage in self.rated.values()), default=1.0)
+        rated = [
+            self.rated.get(passage.chunk.id) or replace(passage, relevance=min(passage.rating, best))
+            for passage in outcome.passages
+        ]
+        returned = [passage for passage in rated if passage.rating >= max(threshold, self.question.threshold)]
+        self._note_retrieval(outcome.query, returned)
+        return returned
+
+    def _conclude(self, checking: Checking, notices: tuple[str, ...]) -> Reply:
+        confidence, removed = self.found.confidence, tuple(checking.removed)
+        if checking.statements:
+            statements, notices = tuple(checking.statements), (*notices, *say_left_out(removed))
+            return Answer(checking.text, checking.sources(), statements, removed, confidence, "model", notices)
+        reason, text, advice = "unverified", UNVERIFIED, "Look into the nearest sections."
+        if checking.said_not_in_book:
+            reason, text = "not_in_book", NOT_IN_BOOK
+            advice = "The nearest sections do not answer it: name the topic, or look into them."
+        return Refusal(reason, text, find_nearest(self.found.passages), advice, confidence, removed)
+
+    # --- what is kept -----------------------------------------------------------------------------
 
     def _tell_outages(self, reply: Reply) -> Reply:
         """What did not take part is said; and what half a search did not find may still be in the book."""
@@ -237,286 +454,21 @@ class _Inquiry:
             return replace(reply, reason="provider_down", text=NOT_BY_WORDS, advice=LATER, notices=notices)
         return replace(reply, notices=(*reply.notices, *notices)) if notices else reply
 
-    # --- where the answer is looked for -----------------------------------------------------------
-
-    async def _reply_from_structure(self, text: str, thread: Thread) -> Answer | None:
-        if not asks_structure(text):
-            return None
-        outline = await self.parts.ledger.load_outline(self.question.filters.book_id)
-        found = answer_structure(text, outline, _last_lesson(thread.messages))
-        if found is None:
-            return None
-        statements, sources = await cite_structure(found, self.parts.ledger, self.filters.hardware_tier)
-        self.passages = tuple(source.passage for source in sources)
-        body = "\n".join(statement.text for statement in statements)
-        self.send(Delta(body))
-        return Answer(body, sources, statements, (), SURE, "extractive")
-
-    async def _reply_from_selection(self, text: str, selected: str, thread: Thread) -> Reply:
-        self._enter("retrieving")
-        rarities = await self.parts.searcher.weigh_words(text, self.question.filters.book_id)
-        outcome = await search_selection(text, selected, self.filters, rarities, self.parts.embedder)
-        self.outages += outcome.notices
-        confidence = await self._appraise(outcome, (text,), always=is_bare(text))
-        self.passages = self.passages[:1]
-        confidence, refusal = self._apply_threshold(confidence)
-        self.send(PassagesFound(self.passages, confidence, outcome))
-        if refusal is None and not confidence.should_answer:
-            refusal = _decline("The selected text does not say; ask without it.", confidence=confidence)
-        return refusal or await self._write(text, thread, confidence)
-
-    async def _reply_from_search(self, text: str, thread: Thread, empty: bool) -> Reply:
-        self.turns = _to_turns(self.history)
-        resolved = resolve_question(text, self.turns)
-        too_short = any(len(one) < QUERY_MIN for one in resolved.searches)
-        if too_short or (not self.turns and is_bare(text)) or asks_nothing(text):
-            return _decline("Say in a few words what you want to know", "ambiguous")
-        if names_missing_source(text, self.turns):
-            return _decline("The last answer has fewer sources: name one of them by its number", "ambiguous")
-        self.searched = resolved.text
-        if resolved.kind in ASKS_FOR_MORE:
-            self.said = "\n".join(one.content for one in thread.messages if one.role == "assistant")
-        self._enter("retrieving")
-        self.send(Searching(resolved.text))
-        await self._narrow_to_named_place(text, thread)
-        outcome = await self._search(text, self.turns, TOP_K_MAX)
-        confidence = await self._appraise(outcome, resolved.meanings)
-        if resolved.meant:
-            self.reads = keep_lesson(self.reads, resolved.meant.parent_doc_id)
-        confidence, too_low = self._apply_threshold(confidence)
-        self._note_retrieval(outcome.query, self.passages)
-        self.send(PassagesFound(self.passages, confidence, outcome))
-        if too_low:
-            return too_low
-        if refusal := refuse(outcome, confidence, empty):
-            return replace(refusal, confidence=confidence)
-        return await self._write(text, thread, confidence)
-
-    def _apply_threshold(self, confidence: Confidence) -> tuple[Confidence, Refusal | None]:
-        """What lies below it is not shown and not read out; how sure the rest is was judged before."""
-        above = tuple(one for one in self.passages if one.rating >= self.question.threshold)
-        nearest, self.passages = find_nearest(self.passages), above[: self.question.top_k]
-        kept = {one.chunk.id for one in self.passages}
-        self.reads = tuple(one for one in self.reads if one.excerpt.passage.chunk.id in kept)
-        if above or not confidence.should_answer:
-            return confidence, None
-        confidence = replace(confidence, confidence_level="insufficient", should_answer=False)
-        low = f"No passage reaches the threshold of {self.question.threshold:g}"
-        return confidence, Refusal("below_threshold", low, nearest, "Ask with a lower threshold.", confidence)
-
-    async def _narrow_to_named_place(self, text: str, thread: Thread) -> None:
-        """ "In chapter 3, …" is looked for in chapter 3."""
-        if not names_place(text):
-            return
-        outline = await self.parts.ledger.load_outline(self.question.filters.book_id)
-        place = find_place(text, outline, _last_lesson(thread.messages))
-        if place is not None:
-            self.filters = narrow_to_place(self.filters, place)
-
-    async def _search(self, text: str, turns: Sequence[Turn], limit: int) -> SearchOutcome:
-        relevance = (await self._choose_calibration()).relevance
-        outcome = await search_thread(self.parts.searcher, text, turns, self.filters, limit=limit, relevance=relevance)
-        self.outcomes.append(outcome)
-        self.outages += (*self.parts.outages, *outcome.notices)
-        return outcome
-
-    def _note_retrieval(self, query: str, returned: Sequence[Passage]) -> None:
-        relevances = [one.rating for one in returned]
-        average = sum(relevances) / len(relevances) if relevances else 0.0
-        self.retrievals.append(Retrieval(query, len(relevances), average, datetime.now(UTC)))
-        self.retrieved |= {one.chunk.id for one in returned}
-
-    async def _appraise(self, outcome: SearchOutcome, meanings: Sequence[str], always: bool = False) -> Confidence:
-        preferred = replace(outcome, passages=tuple(prefer(outcome.passages, self.question.reader)))
-        appraiser = Appraiser(self.parts.searcher, self.parts.index, self.parts.reader)
-        found = await appraiser.appraise(preferred, meanings, await self._choose_calibration(), always)
-        self.passages, self.reads, self.hurried = found.passages, found.reads, found.hurried
-        self.appraised = {one.chunk.id: one for one in found.passages}
-        return found.confidence
-
-    async def _choose_calibration(self) -> Calibration:
-        """One for all searches of a question."""
-        if self.calibration is None:
-            self.calibration = (await self.parts.calibrations.choose(self.question.filters.book_id)).calibration
-        return self.calibration
-
-    # --- who writes it ----------------------------------------------------------------------------
-
-    async def _write(self, text: str, thread: Thread, confidence: Confidence) -> Reply:
-        self._enter("generating")
-        started = time.perf_counter()
-        notices = (LOW,) if confidence.confidence_level == "low" else ()
-        if self.hurried:
-            notices = (*notices, HURRIED)
-        if self.outcomes and (unknown := self.outcomes[0].signals.unknown_words):
-            notices = (*notices, f"The book never uses {', '.join(f'“{word}”' for word in unknown[:5])}.")
-        try:
-            if self.parts.agent is None:
-                return self._extract(confidence, notices)
-            return await self._generate(self.parts.agent, text, thread, confidence, notices)
-        finally:
-            self.generation_ms = (time.perf_counter() - started) * 1000
-
-    def _extract(self, confidence: Confidence, notices: tuple[str, ...]) -> Reply:
-        excerpts = choose_excerpts(self.reads, self.said)
-        if not excerpts:
-            nothing = _decline("No sentence of the nearest sections answers this: look into them.", "not_in_book")
-            return replace(nothing, nearest=find_nearest(self.passages), confidence=confidence)
-        draft = compose(excerpts)
-        for delta in draft.deltas:
-            self.send(Delta(delta))
-        return Answer(draft.text, draft.sources, draft.statements, (), confidence, "extractive", notices)
-
-    async def _generate(
-        self, agent: BookAgent, text: str, thread: Thread, confidence: Confidence, notices: tuple[str, ...]
-    ) -> Reply:
-        numbered: dict[int, Passage] = {}
-        rules = read_prompt().replace(NOT_IN_BOOK, "")
-        checking = Checking(
-            numbered,
-            self.parts.unsupported,
-            lambda url: _is_page(url, numbered.values()),
-            rules,
-            self.parts.reader,
-            partial(self._ask_judge, agent) if self.parts.check == "model" else None,
-            text,
-        )
-        if self._left() <= 0:
-            return self._extract(confidence, (*notices, SEARCH_SLOW))
-        self.model = agent.name
-        begun = time.perf_counter()
-        begin_by = asyncio.get_running_loop().time() + self._left()
-        late = False
-        try:
-            async with (
-                asyncio.timeout_at(begin_by) as limit,
-                contextlib.aclosing(agent.write(text, self.history, self._search_for(numbered), begin_by)) as events,
-            ):
-                async for event in events:
-                    if isinstance(event, Written):
-                        limit.reschedule(self._allow(begin_by))
-                    await self._follow(event, checking)
-        except (ModelUnavailable, TimeoutError) as error:
-            late = isinstance(error, TimeoutError)
-            logger.warning("the model failed: %s", "it took too long" if late else error)
-            self.cut_short = True
-            if not checking.statements and not late:
-                self.model = None
-                return self._extract(confidence, (*notices, MODEL_DOWN))
-        self._pass_on(await checking.finish(self.cut_short))
-        if late and not checking.statements:
-            self.model = None
-            had = time.perf_counter() - begun - self.tool_seconds
-            # As its breaker counts: with less than half of the time it has not failed.
-            return self._extract(confidence, (*notices, TOO_SLOW if had >= self.parts.ask_seconds / 2 else SEARCH_SLOW))
-        if self.cut_short:
-            notices = (*notices, TOO_LONG if late else BROKEN_OFF)
-        return self._conclude(checking, confidence, notices)
-
-    def _left(self) -> float:
-        """Of the seconds after which a model that has not begun is waited for no longer."""
-        return self.started + self.parts.ask_seconds - time.perf_counter()
-
-    def _allow(self, begin_by: float) -> float:
-        """Until when a model that writes may go on: an answer sent whole has as long again; one that is read as it comes
-        may take its time, while it is not silent for so long."""
-        since = asyncio.get_running_loop().time() if self.question.streamed else begin_by
-        return since + self.parts.ask_seconds
-
-    async def _follow(self, event: AgentEvent, checking: Checking) -> None:
-        match event:
-            case Written(text):
-                self._pass_on(await checking.feed(text))
-            case Spent(tokens, tries, cut_short):
-                self.tokens, self.tries, self.cut_short = tokens, tries, cut_short
-            case Tried():
-                self.send(event)
-
-    async def _ask_judge(self, agent: BookAgent, doubts: Sequence[Doubt]) -> Sequence[bool]:
-        seconds = self.parts.ask_seconds
-        judged = await agent.judge(doubts, seconds if self.question.streamed else self._left() + seconds)
-        self.tokens += judged.tokens
-        self.tries += 1
-        return judged.supported
-
-    def _pass_on(self, checked: str) -> None:
-        if checked:
-            self.send(Delta(checked))
-
-    def _search_for(self, numbered: dict[int, Passage]) -> Search:
-        """The model's search: of this book and these filters alone. A passage keeps its number over all searches."""
-
-        async def search(query: str, top_k: int, threshold: float) -> list[tuple[int, Passage]]:
-            passages = await self._find_for_model(query, top_k, threshold)
-            numbers = {one.chunk.id: number for number, one in numbered.items()}
-            found: list[tuple[int, Passage]] = []
-            for passage in passages:
-                number = numbers.get(passage.chunk.id, len(numbered) + 1)
-                numbered.setdefault(number, passage)
-                found.append((number, passage))
-            return found
-
-        return search
-
-    async def _find_for_model(self, query: str, top_k: int, threshold: float) -> Sequence[Passage]:
-        if self.question.selected_text is not None:
-            return self.passages
-        started = time.perf_counter()
-        try:
-            # A model that only repeats "tell me more" means what the reader means.
-            outcome = await self._search(query, self.turns if is_bare(query) else (), top_k)
-        finally:
-            self.tool_seconds += time.perf_counter() - started
-        least = max(threshold, self.question.threshold)
-        rated = map(self._rate_for_question, outcome.passages)
-        returned = [one for one in rated if one.rating >= least]
-        self._note_retrieval(outcome.query, returned)
-        return returned
-
-    def _rate_for_question(self, passage: Passage) -> Passage:
-        """One scale for a reply: as it was rated for the reader's question, or no better than the best of these."""
-        if known := self.appraised.get(passage.chunk.id):
-            return known
-        best = max((one.rating for one in self.appraised.values()), default=1.0)
-        return replace(passage, relevance=min(passage.rating, best))
-
-    def _conclude(self, checking: Checking, confidence: Confidence, notices: tuple[str, ...]) -> Reply:
-        nearest = find_nearest(self.passages)
-        removed = tuple(checking.removed)
-        if checking.statements:
-            return Answer(
-                checking.text,
-                checking.sources(),
-                tuple(checking.statements),
-                removed,
-                confidence,
-                "model",
-                (*notices, *say_left_out(removed)),
-            )
-        if checking.said_not_in_book:
-            advice = "The nearest sections do not answer it: name the topic, or look into them."
-            return Refusal("not_in_book", NOT_IN_BOOK, nearest, advice, confidence, removed)
-        return Refusal("unverified", UNVERIFIED, nearest, "Look into the nearest sections.", confidence, removed)
-
-    # --- what is kept -----------------------------------------------------------------------------
-
     async def _save(self, thread: Thread, text: str, reply: Reply) -> Thread:
-        asked = Message("user", text, self.asked_at)
+        sources = reply.sources if isinstance(reply, Answer) else ()
         said = Message(
             "assistant",
             reply.text,
             datetime.now(UTC),
             confidence=reply.confidence.average_similarity if reply.confidence else None,
-            cited=tuple(to_cited(one.passage, one.quotes) for one in reply.sources)
-            if isinstance(reply, Answer)
-            else (),
+            cited=tuple(to_cited(source.passage, source.quotes) for source in sources),
             tool_calls=tuple(self.retrievals),
             refusal=reply.reason if isinstance(reply, Refusal) else None,
         )
         selected = self.question.selected_text is not None
         return await self.parts.threads.save_exchange(
             thread,
-            asked,
+            Message("user", text, self.asked_at),
             said,
             tokens_used=self.tokens,
             model=self.model,
@@ -530,18 +482,18 @@ class _Inquiry:
         return Account(
             question=self.question.text,
             searched=self.searched,
-            passages=self.passages,
-            response_ms=(time.perf_counter() - self.started) * 1000,
+            passages=self.found.passages,
+            response_ms=(self.clock() - self.started) * 1000,
             embedding_ms=sum(outcome.embedding_ms for outcome in self.outcomes),
             retrieval_ms=sum(outcome.retrieval_ms for outcome in self.outcomes),
-            generation_ms=self.generation_ms,
+            generation_ms=self.generation_seconds * 1000,
             cache_hit=bool(self.outcomes) and self.outcomes[0].cache_hit,
             thread_id=thread_id,
             model=self.model,
             tokens_used=self.tokens,
             retrievals=tuple(self.retrievals),
             outcome=self.outcomes[0] if self.outcomes else None,
-            retrieved=len(self.retrieved | {one.chunk.id for one in self.passages}),
+            retrieved=len(self.retrieved | {passage.chunk.id for passage in self.found.passages}),
             tries=self.tries,
             created_at=datetime.now(UTC),
         )
@@ -565,26 +517,3 @@ def _check(question: Question) -> str:
 
 def _decline(advice: str, reason: RefusalReason = "not_in_book", confidence: Confidence | None = None) -> Refusal:
     return Refusal(reason, NOT_IN_BOOK if reason == "not_in_book" else advice, (), advice, confidence)
-
-
-def _settle(reply: Reply) -> Reply:
-    """Whoever decided that there is no answer, the figures of the reply say so too."""
-    if isinstance(reply, Answer) or reply.confidence is None:
-        return reply
-    return replace(reply, confidence=replace(reply.confidence, should_answer=False))
-
-
-def _to_turns(messages: Sequence[Message]) -> list[Turn]:
-    pairs = zip(messages[::2], messages[1::2], strict=False)
-    return [Turn(asked.content, said.cited) for asked, said in pairs]
-
-
-def _last_lesson(messages: Sequence[Message]) -> str | None:
-    """The lesson that the last answer was about."""
-    return next((said.cited[0].parent_doc_id for said in reversed(messages) if said.cited), None)
-
-
-def _is_page(url: str, passages: Iterable[Passage]) -> bool:
-    """Links in an answer lead to the pages that it was made from."""
-    page = url.partition("#")[0]
-    return any(one.chunk.url.partition("#")[0] == page for one in passages)

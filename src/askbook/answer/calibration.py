@@ -1,15 +1,15 @@
 """From what a search found to how sure we are: a few weights, and what they were measured with.
 
-Two logistic curves. `in_book` is the chance that the book answers the question at all; `right_place` the chance that, if
-it does, the first passage is from the lesson that does. A calibration belongs to one embedder, one chunker and, where
-`askbook calibrate` made it, one state of one book; elsewhere its numbers would mean nothing.
+Two logistic curves. `in_book` is the chance that the book answers the question at all; `right_place` the chance that,
+if it does, the first passage is from the lesson that does. A calibration belongs to one embedder, one chunker and,
+where `askbook calibrate` made it, one state of one book; elsewhere its numbers would mean nothing.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import resources
@@ -95,17 +95,17 @@ class Calibration:
     @classmethod
     def from_json(cls, text: str) -> Self:
         values = json.loads(text)
+        words, meaning = (
+            curves and Curves(tuple(curves["in_book"]), tuple(curves["right_place"]))
+            for curves in (values["words"], values["meaning"])
+        )
         return cls(
             origin=values["origin"],
             fingerprint=Fingerprint(**values["fingerprint"]),
-            words=_read_curves(values["words"]),
-            meaning=_read_curves(values["meaning"]) if values["meaning"] else None,
+            words=words,
+            meaning=meaning,
             questions=values["questions"],
         )
-
-
-def _read_curves(values: Mapping[str, Sequence[float]]) -> Curves:
-    return Curves(tuple(values["in_book"]), tuple(values["right_place"]))
 
 
 def in_book_values(signals: Signals) -> Weights:
@@ -178,18 +178,14 @@ def name_change(then: Fingerprint, now: Fingerprint) -> str | None:
     return "the book changed" if then.revision != now.revision else None
 
 
+@cache
 def load_built_in(now: Fingerprint) -> Calibration:
     """What was measured for this embedder; for one that never was, what the words alone tell."""
-    built_in = _read_built_in()
-    return built_in.get(now.embedder, built_in[KEYWORDS])
-
-
-@cache
-def _read_built_in() -> Mapping[str, Calibration]:
     folder = resources.files("askbook.answer").joinpath("calibrations")
-    files = (file for file in folder.iterdir() if file.name.endswith(".json"))
+    files = [file for file in folder.iterdir() if file.name.endswith(".json")]
     found = [Calibration.from_json(file.read_text(encoding="utf-8")) for file in files]
-    return {one.fingerprint.embedder: one for one in found}
+    built_in = {calibration.fingerprint.embedder: calibration for calibration in found}
+    return built_in.get(now.embedder, built_in[KEYWORDS])
 
 
 def name_origin(calibration: Calibration) -> str:

@@ -26,7 +26,7 @@ from askbook.answer.check.phrases import is_courtesy, is_footer, is_opening, say
 from askbook.answer.check.stream import Cut, Cutter, is_whole
 from askbook.answer.check.support import BAR, OPENS, UNSAID, Numbered, Support, find_support, find_verbatim
 from askbook.answer.cleaning import IsBookLink, Secret, clean, drop_invisible, keep_book_links
-from askbook.answer.quotes import to_source
+from askbook.answer.quotes import find_longest_run, to_source
 from askbook.domain import Passage, Source, Statement, UnsupportedChoice, Verdict
 from askbook.reading.reader import Reader
 
@@ -65,11 +65,6 @@ class Checked:
     verdict: Verdict = "supported"
     is_doubted: bool = False
 
-    @property
-    def statement(self) -> Statement:
-        """As it is refused."""
-        return Statement(self.text, (), "unsupported", self.why)
-
 
 def say_left_out(removed: Sequence[Statement]) -> tuple[str, ...]:
     """What a reader must know of an answer in which something is missing."""
@@ -86,8 +81,8 @@ def say_left_out(removed: Sequence[Statement]) -> tuple[str, ...]:
 class Checking:
     """Holds a model's text back until a sentence, list item, row or listing of it is whole and checked.
 
-    From the first sentence on that the reader is not sure of, all is held back until the model has ended: then the judge
-    is asked once, for all such sentences together.
+    From the first sentence on that the reader is not sure of, all is held back until the model has ended: then the
+    judge is asked once, for all such sentences together.
     """
 
     def __init__(
@@ -125,26 +120,26 @@ class Checking:
 
     async def feed(self, delta: str) -> str:
         """What may be sent on now; all of it, put together, is the answer."""
-        return await self._take(self._cutter.feed(drop_invisible(delta)))
+        return await self._check_all(self._cutter.feed(drop_invisible(delta)))
 
     async def finish(self, cut_short: bool = False) -> str:
         """`cut_short`: the model was stopped, and did not end by itself."""
         cuts = list(self._cutter.finish())
         half = cuts.pop() if cut_short and cuts and not is_whole(cuts[-1]) else None
-        sent = await self._take(cuts)
+        sent = await self._check_all(cuts)
         start = len(self.text)
-        for checked in await self._settle():
+        for checked in await self._ask_judge():
             self._apply(checked)
         self._page.finish()
         if half is not None:
-            self.removed.append(Statement(clean(half.text), (), "unsupported", HALF))
+            self._leave_out(clean(half.text), HALF)
         return sent + self.text[start:]
 
     def sources(self) -> tuple[Source, ...]:
         found = (to_source(at, self._numbered[one], *span) for at, (one, span) in enumerate(self._cited.items(), 1))
         return tuple(source for source in found if source is not None)
 
-    async def _take(self, cuts: Iterable[Cut]) -> str:
+    async def _check_all(self, cuts: Iterable[Cut]) -> str:
         start = len(self.text)
         for cut in cuts:
             checked = await self._check(cut)
@@ -157,7 +152,7 @@ class Checking:
                 self._apply(checked)
         return self.text[start:]
 
-    async def _settle(self) -> list[Checked]:
+    async def _ask_judge(self) -> list[Checked]:
         """What was held, with the judge's word on what is doubted."""
         doubted = [one for one in self._held if one.is_doubted]
         if not doubted or self._judge is None:
@@ -212,11 +207,11 @@ class Checking:
         if not re.search(r"\w", bare):
             return Checked(cut, "wait", bare, parts=(bare,))
         support = find_verbatim(f"| {' | '.join(cells)} |", cited_numbers(parts), self._numbered)
-        if self._before is None or self._before.kind != "row" or cut.lead.count("\n") != 1:
+        if not cut.goes_on(self._before):
             self._head = cells
             support = support or await find_support(", ".join(cells), (), self._numbered, self._reader)
             if support.chance < OPENS:
-                self.removed.append(Statement(bare, (), "unsupported", support.why))
+                self._leave_out(bare, support.why)
                 bare = "|" + " |" * len(cells)
             return Checked(cut, "wait", bare, parts=(bare,))
         if support is None and (answer := next(filter(_YES.fullmatch, cells), None)):
@@ -257,12 +252,15 @@ class Checking:
             case "refuse" if self._unsupported == "mark":
                 self._show(replace(checked, parts=(_mark(checked),), places={}, verdict="unsupported"))
             case "refuse" | "remove":
-                self.removed.append(checked.statement)
+                self._leave_out(checked.text, checked.why)
                 self._page.leave_out()
             case "absent":
                 self.said_not_in_book = True
             case "drop":
                 pass
+
+    def _leave_out(self, text: str, why: str) -> None:
+        self.removed.append(Statement(text, (), "unsupported", why))
 
     def _show(self, checked: Checked) -> None:
         said = without_marks(checked.parts)
@@ -274,7 +272,8 @@ class Checking:
     def _write(self, checked: Checked) -> str:
         """With its marks as they are shown."""
         for number in sorted(checked.places, key=cited_numbers(checked.parts).index):
-            self._cited.setdefault(number, self._place_quote(number, checked.places[number]))
+            quote = find_longest_run(self._numbered[number].chunk, *checked.places[number])
+            self._cited.setdefault(number, quote)
         shown = {number: at for at, number in enumerate(self._cited, start=1)}
         text = write_marks(checked.parts, shown)
         if checked.places or checked.verdict == "unsupported":
@@ -282,13 +281,6 @@ class Checking:
             why = checked.why if checked.verdict == "unsupported" else ""
             self.statements.append(Statement(text, cites, checked.verdict, why))
         return text
-
-    def _place_quote(self, number: int, place: Span) -> Span:
-        """As much of it as the file has in one run."""
-        chunk = self._numbered[number].chunk
-        runs = [(max(place[0], one.text_at), min(place[1], one.text_at + one.length)) for one in chunk.pieces]
-        said = (run for run in runs if run[0] < run[1] and chunk.text[slice(*run)].strip())
-        return max(said, key=lambda run: run[1] - run[0], default=place)
 
 
 def _mark(checked: Checked) -> str:

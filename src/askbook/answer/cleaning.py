@@ -1,4 +1,4 @@
-"""What may reach a model or a screen: nothing invisible, no delimiters that a model obeys, no links that leave the book."""
+"""What may reach a model or a screen: nothing invisible, no delimiters that a model obeys, no links out of the book."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import binascii
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
@@ -29,17 +29,12 @@ class _Visible(dict[int, str | None]):
     """For `str.translate`: each character is judged once."""
 
     def __missing__(self, code: int) -> str | None:
-        self[code] = seen = _show(chr(code))
+        char = chr(code)
+        is_hidden = unicodedata.category(char) in _HIDDEN_CATEGORIES or char in _BLANK
+        is_hidden = is_hidden or any(code in selectors for selectors in _OTHER_SELECTORS)
+        seen = "\n" if char in "\u2028\u2029" else None if is_hidden else char
+        self[code] = seen = char if char in f"\n\t{_JOINERS}" else seen
         return seen
-
-
-def _show(char: str) -> str | None:
-    if char in "\n\t" or char in _JOINERS:
-        return char
-    if char in "\u2028\u2029":
-        return "\n"
-    hidden = unicodedata.category(char) in _HIDDEN_CATEGORIES or char in _BLANK
-    return None if hidden or any(ord(char) in selectors for selectors in _OTHER_SELECTORS) else char
 
 
 _VISIBLE = _Visible()
@@ -56,7 +51,7 @@ def clean(text: str) -> str:
 
 
 def _is_at_home(found: re.Match[str]) -> bool:
-    before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    before, after = found.string[: found.start()][-1:], found.string[found.end() : found.end() + 1]
     if found[0] in _JOINERS:
         return _joins(before, "LMS") and _joins(after, "LS")
     return after == "\u20e3" or (before > "\x7f" and unicodedata.category(before)[0] in "SP")
@@ -131,27 +126,27 @@ _NO_URL = re.compile(r"[\s\\<>\"'`()\[\]{}|^]")
 
 
 def keep_book_links(text: str, allowed: IsBookLink) -> str:
-    """An answer's Markdown, in which only links that `allowed` knows are links; no image, no HTML. Code stays as it is."""
+    """An answer's Markdown, in which only links that `allowed` knows are links; no image, no HTML. Code stays."""
     if "```" not in text and "~~~" not in text:
-        return _settle(text, allowed)
+        return _rewrite_all(text, allowed)
     tokens: list[Token] = []
     _PARSER.block.parse(text, _PARSER, {}, tokens)
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     pieces: list[str] = []
     at = 0
     for start, end in (token.map for token in tokens if token.type == "fence" and token.map):
-        pieces += _settle("".join(lines[at:start]), allowed), "".join(lines[start:end])
+        pieces += _rewrite_all("".join(lines[at:start]), allowed), "".join(lines[start:end])
         at = end
-    return "".join((*pieces, _settle("".join(lines[at:]), allowed)))
+    return "".join((*pieces, _rewrite_all("".join(lines[at:]), allowed)))
 
 
-def _settle(text: str, allowed: IsBookLink) -> str:
+def _rewrite_all(text: str, allowed: IsBookLink) -> str:
     """Until nothing changes: what one pass takes away must not leave a link behind."""
     for _ in range(_PASSES):
-        settled = _CONSTRUCT.sub(lambda found: _rewrite(found, allowed), _DEFINITION.sub("", text))
-        if settled == text:
+        rewritten = _CONSTRUCT.sub(lambda found: _rewrite(found, allowed), _DEFINITION.sub("", text))
+        if rewritten == text:
             return text
-        text = settled
+        text = rewritten
     return re.sub(r"[\[\]<>`:]", "", text)
 
 
@@ -159,22 +154,28 @@ def _rewrite(found: re.Match[str], allowed: IsBookLink) -> str:
     match found.lastgroup:
         case "code":
             # In a table the bar ends the cell, and the code with it.
-            code = _settle(found["code"], allowed) if "|" in found["code"] else found["code"]
+            code = _rewrite_all(found["code"], allowed) if "|" in found["code"] else found["code"]
             return f"{found['ticks']}{code}{found['ticks']}"
         case "alt":
             return found["alt"]
         case "target":
-            return _rewrite_link(found["text"], found["target"], allowed)
+            url = _TITLE.sub("", found["target"][1:-1].strip()).strip().removeprefix("<").removesuffix(">")
+            url, words = _ESCAPED.sub(r"\1", html.unescape(url)), _rewrite_all(found["text"], allowed)
+            return f"[{words}]({url})" if _leads_into_book(url, allowed) else words
         case "label":
             return found["label"]
         case "auto":
             return found[0] if _leads_into_book(found["auto"], allowed) else LINK_REMOVED
         case "tag":
-            return _show_tag(found["tag"])
+            if re.fullmatch(r"<br\s*/?>", found["tag"], re.IGNORECASE):
+                return " "
+            return found["tag"].replace("<", "‹").replace(">", "›").replace("`", "'")
         case "bare":
             # A renderer would read on where the pattern stopped.
             goes_on = found.string[found.end() : found.end() + 1] in tuple("‹›`<>")
-            return _rewrite_bare(found["bare"], (lambda _: False) if goes_on else allowed)
+            url = found["bare"].rstrip(_TRAILING)
+            is_kept = not goes_on and _leads_into_book(url, allowed)
+            return found["bare"] if is_kept else LINK_REMOVED + found["bare"][len(url) :]
         case "left":
             # Alone it is no code here, but beside the next sentence it could make a link of what was code.
             return "'" * len(found[0])
@@ -182,24 +183,6 @@ def _rewrite(found: re.Match[str], allowed: IsBookLink) -> str:
             return "] "
         case _:
             return found[0]
-
-
-def _rewrite_link(text: str, target: str, allowed: IsBookLink) -> str:
-    url = _TITLE.sub("", target[1:-1].strip()).strip().removeprefix("<").removesuffix(">")
-    url = _ESCAPED.sub(r"\1", html.unescape(url))
-    shown = _settle(text, allowed)
-    return f"[{shown}]({url})" if _leads_into_book(url, allowed) else shown
-
-
-def _show_tag(tag: str) -> str:
-    if re.fullmatch(r"<br\s*/?>", tag, re.IGNORECASE):
-        return " "
-    return tag.replace("<", "‹").replace(">", "›").replace("`", "'")
-
-
-def _rewrite_bare(found: str, allowed: IsBookLink) -> str:
-    url = found.rstrip(_TRAILING)
-    return found if _leads_into_book(url, allowed) else LINK_REMOVED + found[len(url) :]
 
 
 def _leads_into_book(url: str, allowed: IsBookLink) -> bool:
@@ -224,28 +207,25 @@ class Secret:
     """Finds runs of the instructions in a text that comes sentence by sentence, also in Base64."""
 
     def __init__(self, secret: str) -> None:
-        self._runs = set(_runs_of(_to_words(secret)))
+        self._runs = _runs_of(_to_words(secret))
         self._last: list[str] = []
 
     def leaks(self, text: str) -> bool:
         words = [*self._last, *_to_words(text)]
         self._last = words[1 - SECRET_WORDS :]
-        return not self._runs.isdisjoint((*_runs_of(words), *_runs_of(_to_words(_decode(text)))))
+        decoded = " ".join(map(_decode, re.findall(r"[A-Za-z0-9+/]{24,}={0,2}", text)))
+        return not self._runs.isdisjoint(_runs_of(words) | _runs_of(_to_words(decoded)))
 
 
 def _to_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _runs_of(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    return (tuple(words[at : at + SECRET_WORDS]) for at in range(len(words) - SECRET_WORDS + 1))
+def _runs_of(words: Sequence[str]) -> set[tuple[str, ...]]:
+    return {tuple(words[at : at + SECRET_WORDS]) for at in range(len(words) - SECRET_WORDS + 1)}
 
 
-def _decode(text: str) -> str:
-    return " ".join(_decode_run(run) for run in re.findall(r"[A-Za-z0-9+/]{24,}={0,2}", text))
-
-
-def _decode_run(run: str) -> str:
+def _decode(run: str) -> str:
     try:
         return base64.b64decode(run[: len(run) // 4 * 4]).decode("utf-8", "ignore")
     except binascii.Error:

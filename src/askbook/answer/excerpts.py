@@ -1,4 +1,4 @@
-"""A passage cut into what can be read out of it: whole paragraphs and blocks of one section, with what they introduce."""
+"""A passage cut into what can be read out: whole paragraphs and blocks of one section, with what they introduce."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from typing import Literal
 
-from askbook.answer.quotes import find_own_runs, find_stretch, place_quote
+from askbook.answer.quotes import find_longest_run, find_stretch, place_quote
 from askbook.answer.units import Block, Unit, inside_of, lies_close, split_blocks
 from askbook.domain import Passage
 
@@ -56,7 +56,7 @@ class Excerpt:
     @property
     def quote(self) -> Run:
         """The most of it that the file has in one run."""
-        return max(find_own_runs(self.passage.chunk, self.start, self.end), key=lambda run: run[1] - run[0])
+        return find_longest_run(self.passage.chunk, self.start, self.end)
 
     @property
     def frame(self) -> tuple[str, str]:
@@ -87,15 +87,19 @@ class Excerpt:
 
 
 def split_passage(passage: Passage) -> list[Excerpt]:
-    """All that may be shown of it, in its order. What its file does not have in one run is cut at its blocks, or left out."""
+    """All that may be shown of it, in order. What its file does not have in one run is cut at blocks, or left out."""
     text = passage.chunk.text
-    excerpts: list[Excerpt] = []
-    for blocks in _group(text, split_blocks(passage.chunk.text)):
-        whole = Excerpt(passage, blocks[0].start, blocks[-1].end, headings=blocks[0].headings)
-        if len(blocks) > 1 and whole.place is not None:
-            excerpts.append(whole)
+    groups: list[list[Block]] = []
+    for block in split_blocks(text):
+        if groups and _belongs(text, groups[-1], block):
+            groups[-1].append(block)
         else:
-            excerpts += (part for block in blocks for part in _split_block(passage, block))
+            groups.append([block])
+    excerpts: list[Excerpt] = []
+    for blocks in groups:
+        whole = Excerpt(passage, blocks[0].start, blocks[-1].end, headings=blocks[0].headings)
+        is_one = len(blocks) > 1 and whole.place is not None
+        excerpts += [whole] if is_one else (part for block in blocks for part in _split_block(passage, block))
     return excerpts
 
 
@@ -108,7 +112,7 @@ def join(first: Excerpt, second: Excerpt) -> Excerpt | None:
 
 
 def narrow(excerpt: Excerpt, place: int) -> Excerpt:
-    """The paragraph alone that holds a place of the chunk's text; lists, listings and tables stay with what introduces them."""
+    """The paragraph alone that holds a place of the text; lists, listings and tables stay with what introduces them."""
     inside = [one for one in split_blocks(excerpt.passage.chunk.text) if excerpt.start <= one.start < excerpt.end]
     holding = next((one for one in inside if one.start <= place < one.end), None)
     if holding is None or holding.kind != "prose" or _introduces(excerpt.passage.chunk.text, holding):
@@ -133,17 +137,6 @@ def leave_out(excerpt: Excerpt, is_known: Callable[[str], bool]) -> Excerpt | No
 
 
 # --- blocks that stand together -------------------------------------------------------------------
-
-
-def _group(text: str, blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    group: list[Block] = []
-    for block in blocks:
-        if group and not _belongs(text, group, block):
-            yield group
-            group = []
-        group.append(block)
-    if group:
-        yield group
 
 
 def _belongs(text: str, group: Sequence[Block], block: Block) -> bool:
@@ -185,8 +178,11 @@ def _split_block(passage: Passage, block: Block) -> Iterator[Excerpt]:
         return
     match block.kind:
         case "code" | "table" as kind:
-            for start, end in _split_lines(text, block, LINES if kind == "code" else ROWS):
-                part = Excerpt(passage, start, end, kind, block.headings)
+            # Without the fences of a listing and the head of a table, which frame each part.
+            start, end = inside_of(text, block.units[0])
+            starts = [start, *accumulate((len(line) + 1 for line in text[start:end].split("\n")), initial=start)][1:]
+            for start, next_start in pairwise([*starts[: -1 : LINES if kind == "code" else ROWS], starts[-1]]):
+                part = Excerpt(passage, start, next_start - 1, kind, block.headings)
                 if part.text.strip() and part.place is not None:
                     yield part
         case _:
@@ -214,11 +210,3 @@ def _fill(text: str, block: Block, parts: Iterable[Run]) -> Iterator[Run]:
 def _is_quotable(text: str, block: Block, run: Run) -> bool:
     inside = [unit for unit in block.units if run[0] <= unit.start and unit.end <= run[1]]
     return bool(inside) and lies_close(text, inside, *run)
-
-
-def _split_lines(text: str, block: Block, most: int) -> Iterator[Run]:
-    """Without the fences of a listing and the head of a table, which frame each part."""
-    start, end = inside_of(text, block.units[0])
-    starts = [start, *accumulate((len(line) + 1 for line in text[start:end].split("\n")), initial=start)][1:]
-    for one, next_one in pairwise([*starts[:-1:most], starts[-1]]):
-        yield one, next_one - 1

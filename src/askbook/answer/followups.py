@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from askbook.domain import LIMIT_MAX, QUERY_MAX, Cited, Filters, Passage, Quote, SearchOutcome
-from askbook.index.keywords import STOPWORDS
+from askbook.answer.calibration import SMALL_BOOK
+from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Cited, Filters, Passage, Quote, SearchOutcome
+from askbook.index.keywords import STOPWORDS, rarity_of
 from askbook.index.ranking import Relevance, average_score, cut, rate
 from askbook.index.search import Searcher
 
 LEANING = 0.4
 """What the question counts for with its thread before it; as it stands it counts 1 (docs/decisions/0007)."""
+NAMES_LITTLE, NAMES_ENOUGH = 0.75, 1.75
+"""Words that no chunk has, each as rare as can be: a question worth fewer than the first leans on its thread, one worth
+more than the second stands alone."""
+EARLIER, FADING, EARLIER_MOST = 1.0, 0.6, 4
+"""What the earlier questions count for together where one leans on them, how much less each does than the one after
+it, and how many are searched."""
 QUOTED_WORDS = 40
 
 
@@ -36,6 +43,8 @@ class Resolved:
     meanings: tuple[str, ...]
     meant: Cited | None = None
     """The cited passage that "the second source" names."""
+    earlier: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Questions of the thread, the newest first: searched again for a question that names little. They add up to 1."""
 
     @property
     def text(self) -> str:
@@ -55,30 +64,8 @@ about again also another any anything continue detail details difference elabora
 further give go good hear hello hey hi just know let like mean more ok okay one please reason really say see show some
 something sure tell thank thanks thing things us want well yes
 """
-_GREETINGS = frozenset(
-    [
-        "bye",
-        "cheers",
-        "cool",
-        "good",
-        "great",
-        "hello",
-        "hey",
-        "hi",
-        "much",
-        "nice",
-        "no",
-        "ok",
-        "okay",
-        "perfect",
-        "so",
-        "sure",
-        "thank",
-        "thanks",
-        "very",
-        "you",
-    ]
-)
+_GREETED = "bye cheers cool good great hello hey hi much nice no ok okay perfect so sure thank thanks very you"
+_GREETINGS = frozenset(_GREETED.split())
 _NAMES_NOTHING = STOPWORDS.union(_FILLERS.split())
 _WORD = re.compile(r"\w+(?:['-]\w+)*")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -101,6 +88,8 @@ def asks_nothing(question: str) -> bool:
 
 
 def resolve_question(question: str, turns: Sequence[Turn]) -> Resolved:
+    # Clients may bring messages that are too long or too short to search.
+    turns = [Turn(asked, turn.cited) for turn in turns if len(asked := _join(turn.question)) >= QUERY_MIN]
     if not turns:
         return Resolved("alone", {question: 1.0}, (question,))
     meant = _find_source(question, turns[-1].cited)
@@ -115,7 +104,16 @@ def resolve_question(question: str, turns: Sequence[Turn]) -> Resolved:
         return replace(before, kind="bare", meanings=tuple(_join(one, question) for one in before.meanings))
     title = [turn.cited[0].title for turn in turns if turn.cited][-1:]
     whole = _join(*title, turns[last].question, question)
-    return Resolved("follows", {whole: LEANING, question: 1.0}, (question, whole))
+    return Resolved(
+        "follows", {whole: LEANING, question: 1.0}, (question, whole), earlier=_weigh_earlier(question, turns)
+    )
+
+
+def _weigh_earlier(question: str, turns: Sequence[Turn]) -> dict[str, float]:
+    asked = dict.fromkeys(turn.question for turn in reversed(turns) if not is_bare(turn.question))
+    others = [text for text in asked if text != question and len(text) >= QUERY_MIN][:EARLIER_MOST]
+    weights = [FADING**age for age in range(len(others))]
+    return {text: weight / sum(weights) for text, weight in zip(others, weights, strict=True)}
 
 
 def names_missing_source(question: str, turns: Sequence[Turn]) -> bool:
@@ -129,11 +127,8 @@ def names_missing_source(question: str, turns: Sequence[Turn]) -> bool:
 
 
 def _find_source(question: str, cited: Sequence[Cited]) -> Cited | None:
-    found = _NAMES_SOURCE.search(question.rstrip(" .?!"))
-    if found is None or not cited:
-        return None
-    place = _to_place(found)
-    return cited[place] if place < len(cited) else None
+    found = _NAMES_SOURCE.search(question.rstrip(" .?!")) if cited else None
+    return next(iter(cited[_to_place(found) :]), None) if found else None
 
 
 def _to_place(found: re.Match[str]) -> int:
@@ -152,25 +147,43 @@ def _join(*texts: str) -> str:
 
 
 async def search_thread(
-    searcher: Searcher, question: str, turns: Sequence[Turn], filters: Filters, limit: int, relevance: Relevance | None
+    searcher: Searcher, resolved: Resolved, filters: Filters, limit: int, relevance: Relevance | None
 ) -> SearchOutcome:
     """The passages for what the question means. `query` and the raw scores are those of the question made whole.
 
     The signals are of the question as it stands: what is off the topic gains nothing from a topic that the book has.
     """
-    searches = resolve_question(question, turns).searches
     search = partial(searcher.search, filters=filters, relevance=relevance)
-    if len(searches) == 1:
-        return await search(next(iter(searches)), limit=limit)
-    outcomes = await asyncio.gather(*(search(text, limit=LIMIT_MAX, rerank=False) for text in searches))
-    merged = _add_scores(outcomes, list(searches.values()))
+    if len(resolved.searches) == 1:
+        return await search(resolved.text, limit=limit)
+    weights = dict(resolved.searches)
+    outcomes = await _search_all(search, weights)
+    alone = outcomes[-1]
+    if lean := _lean_on_thread(alone):
+        weights[resolved.text] += LEANING * lean
+        earlier = {text: EARLIER * lean * share for text, share in resolved.earlier.items() if text not in weights}
+        outcomes += await _search_all(search, earlier)
+        weights |= earlier
+    merged = _add_scores(outcomes, list(weights.values()))
     # Relevance lies around the mean of the scores it is given, which are the merged ones now.
-    signals = replace(outcomes[-1].signals, mean_score=average_score(merged))
+    signals = replace(alone.signals, mean_score=average_score(merged))
     embedding, retrieval = sum(one.embedding_ms for one in outcomes), sum(one.retrieval_ms for one in outcomes)
     notices = tuple(dict.fromkeys(notice for one in outcomes for notice in one.notices))
     outcome = replace(outcomes[0], signals=signals, embedding_ms=embedding, retrieval_ms=retrieval, notices=notices)
     ranked = await searcher.rerank(replace(outcome, passages=tuple(rate(merged, signals, relevance))))
     return cut(ranked, limit, 0.0)
+
+
+async def _search_all(search: Callable[..., Awaitable[SearchOutcome]], texts: Iterable[str]) -> list[SearchOutcome]:
+    return await asyncio.gather(*(search(text, limit=LIMIT_MAX, rerank=False) for text in texts))
+
+
+def _lean_on_thread(alone: SearchOutcome) -> float:
+    """1 for "is it safe?", 0 for a question that names its subject: by how rare its words are in this book."""
+    chunks = alone.signals.chunks
+    # In a small book hardly a word is rare.
+    worth = sum(alone.rarities.values()) / rarity_of(0, chunks)
+    return min(max((NAMES_ENOUGH - worth) / (NAMES_ENOUGH - NAMES_LITTLE), 0.0), 1.0) * min(chunks / SMALL_BOOK, 1.0)
 
 
 def _add_scores(outcomes: Sequence[SearchOutcome], weights: Sequence[float]) -> list[Passage]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from askbook.domain import Gap, NearSection, OpenQuestion
+from askbook.domain import Gap, OpenQuestion
 from askbook.errors import EmbedderUnavailable
 from askbook.index.embedders.base import Embedder
 from askbook.index.keywords import split_terms
@@ -34,19 +34,16 @@ async def find_gaps(open_questions: Sequence[OpenQuestion], embedder: Embedder |
     """What was asked most often comes first, then what was asked last. No group spans two books."""
     gaps: list[Gap] = []
     for book_id in sorted({one.book_id for one in open_questions}):
-        wordings = _gather([one for one in open_questions if one.book_id == book_id])
+        by_words: dict[str, list[OpenQuestion]] = {}
+        for asked in sorted(open_questions, key=lambda one: one.asked_at, reverse=True):
+            if asked.book_id == book_id:
+                by_words.setdefault(" ".join(asked.text.casefold().split()).rstrip("?!. "), []).append(asked)
+        # The most asked first, so that groups form around them.
+        wordings = sorted(by_words.values(), key=lambda wording: (-len(wording), wording[0].text))
         likeness = await _compare([wording[0].text for wording in wordings], embedder)
         groups = await asyncio.to_thread(_group, likeness)
         gaps += [_to_gap(wordings, group, likeness) for group in groups]
     return sorted(gaps, key=lambda gap: (-gap.count, -gap.last_asked.timestamp(), gap.question))
-
-
-def _gather(questions: Sequence[OpenQuestion]) -> list[Wording]:
-    """The most asked first, so that groups form around them."""
-    wordings: dict[str, list[OpenQuestion]] = {}
-    for one in sorted(questions, key=lambda one: one.asked_at, reverse=True):
-        wordings.setdefault(" ".join(one.text.casefold().split()).rstrip("?!. "), []).append(one)
-    return sorted(wordings.values(), key=lambda wording: (-len(wording), wording[0].text))
 
 
 # --- what belongs together ------------------------------------------------------------------------
@@ -96,6 +93,8 @@ def _to_gap(wordings: Sequence[Wording], group: Sequence[int], likeness: Likenes
     asked = sorted((one for place in group for one in wordings[place]), key=lambda one: one.asked_at, reverse=True)
     own_words = dict.fromkeys(one.own_words for one in asked if one.own_words != one.text)
     comments = dict.fromkeys(one.comment for one in asked if one.comment)
+    # The section that was nearest most often; of several the latest.
+    nearest = Counter(one.nearest for one in asked if one.nearest is not None).most_common(1)
     return Gap(
         book_id=asked[0].book_id,
         question=wordings[middle][0].text,
@@ -106,11 +105,5 @@ def _to_gap(wordings: Sequence[Wording], group: Sequence[int], likeness: Likenes
         variants=tuple(wordings[place][0].text for place in group if place != middle)[:VARIANTS],
         own_words=tuple(own_words)[:VARIANTS],
         comments=tuple(comments)[:COMMENTS],
-        section=_find_section(asked),
+        section=nearest[0][0] if nearest else None,
     )
-
-
-def _find_section(asked: Sequence[OpenQuestion]) -> NearSection | None:
-    """The one that was nearest most often; of several the latest."""
-    counts = Counter(one.nearest for one in asked if one.nearest is not None)
-    return counts.most_common(1)[0][0] if counts else None

@@ -1,4 +1,4 @@
-"""What a good librarian would read out: of the passages that were found, the excerpts that answer, as the reader reads them."""
+"""What a good librarian would read out: of the passages that were found, the excerpts that answer."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain
 from statistics import fmean
 
 from askbook.answer.excerpts import Excerpt, join, leave_out, narrow, split_passage
 from askbook.domain import Passage
 from askbook.index.coverage import Rarities
 from askbook.index.keywords import find_terms, split_terms
-from askbook.reading.reader import Reader, Reading
+from askbook.reading.reader import Reader
 from askbook.reading.spans import Span
 
-PASSAGES, READ_MOST, READ_LEAST, READ_CHARS = 10, 8, 3, 4200
+PASSAGES, READ_MOST, READ_LEAST, READ_CHARS = 10, 6, 3, 4500
 """Of so many passages so much is read: the time of an answer is spent here."""
-WORDS, PLACE_BEFORE = 2.5, 0.5
-"""Which are read: the question's words that one holds, and the place of its passage, weigh this much."""
+WORDS, SCORE, PLACE_BEFORE = 2.5, 3.2, 0.33
+"""Which are read: the question's words in one and above it, the score of its passage and its place weigh this much."""
 ANSWERS, RELEVANCE, PLACE = 0.72, 0.23, 0.75
 """Which answer best: the chance that one answers, its relevance, the place of its passage (docs/decisions/0011)."""
-EXCERPTS, BEHIND, TOGETHER_MAX = 3, 1.0, 300
+EXCERPTS, BEHIND, TOGETHER_MAX = 3, 1.25, 300
 """How many are shown, how far the others may be behind the first, and how many words all may have."""
 BESIDE_BEHIND = 2.0
 """How far what stands beside one that is shown, in its section, may be behind: it completes it."""
@@ -51,30 +51,29 @@ class Read:
     span: Span | None = None
     """Where in the chunk's text."""
     holds: Mapping[int, float] = field(default_factory=dict[int, float])
-    """The question's words that are in it, each with its share of the question."""
+    """The question's words in it and in the headings above it, each with its share of the question."""
 
 
 async def read_passages(
     reader: Reader | None, question: str, passages: Sequence[Passage], rarities: Rarities
 ) -> list[Read]:
     """The likeliest first. Without a reader those come first that hold most of the question's words."""
-    scored = sorted(_weigh_excerpts(passages, rarities), key=lambda each: -each[1].score)[:READ_MOST]
+    promising = sorted(_weigh_excerpts(passages, rarities), key=lambda each: -each[1].score)[:READ_MOST]
     if reader is None:
-        return [unread for _, unread in scored]
-    lengths = accumulate(len(unread.excerpt.text) for _, unread in scored)
-    first = [
-        promising
-        for number, (length, promising) in enumerate(zip(lengths, scored, strict=True))
-        if number < READ_LEAST or length <= READ_CHARS
-    ]
-    heads = [f"{unread.excerpt.section}\n{unread.excerpt.frame[0]}" for _, unread in first]
-    texts = [head + unread.excerpt.text for head, (_, unread) in zip(heads, first, strict=True)]
-    readings = await reader.read(question, texts)
-    reads = [
-        _to_read(place, unread, reading, len(head))
-        for (place, unread), head, reading in zip(first, heads, readings, strict=True)
-    ]
-    return sorted(reads, key=lambda one: -one.score)
+        return [unread for _, unread in promising]
+    lengths = accumulate(len(unread.excerpt.text) for _, unread in promising)
+    count = sum(number < READ_LEAST or length <= READ_CHARS for number, length in enumerate(lengths))
+    heads = [f"{unread.excerpt.section}\n{unread.excerpt.frame[0]}" for _, unread in promising[:count]]
+    texts = [head + unread.excerpt.text for head, (_, unread) in zip(heads, promising, strict=False)]
+    reads: list[Read] = []
+    for (place, unread), head, reading in zip(promising, heads, await reader.read(question, texts), strict=False):
+        answers = to_logit(reading.answers)
+        score = ANSWERS * answers + RELEVANCE * reading.relevance - PLACE * math.log1p(place)
+        by = unread.excerpt.start - len(head)
+        spans = (Span(one.start + by, one.end + by, one.chance) for one in reading.spans if one.start >= len(head))
+        relevance, span = reading.relevance, next(spans, None)
+        reads.append(replace(unread, score=score, answers=answers, relevance=relevance, span=span))
+    return sorted(reads, key=lambda read: -read.score)
 
 
 def stands_alone(reads: Sequence[Read]) -> bool:
@@ -88,30 +87,44 @@ def keep_lesson(reads: Sequence[Read], doc_id: str) -> tuple[Read, ...]:
 
 
 def merge_reads(meanings: Sequence[Sequence[Read]]) -> list[Read]:
-    """What a question may mean was read in the same excerpts: each counts by its mean, so that it must suit them all."""
+    """What a question may mean was read in the same excerpts: each counts by its mean, so that it suits them all."""
     found: dict[tuple[str, int], list[Read]] = {}
-    for one in chain.from_iterable(meanings):
-        found.setdefault((one.excerpt.passage.chunk.id, one.excerpt.start), []).append(one)
-    return sorted(map(_average, found.values()), key=lambda one: -one.score)
+    for read in chain.from_iterable(meanings):
+        found.setdefault((read.excerpt.passage.chunk.id, read.excerpt.start), []).append(read)
+    merged = [
+        replace(
+            max(reads, key=lambda read: read.score),
+            score=fmean(read.score for read in reads),
+            answers=fmean(read.answers for read in reads),
+            relevance=fmean(read.relevance for read in reads),
+        )
+        for reads in found.values()
+    ]
+    return sorted(merged, key=lambda read: -read.score)
 
 
 def choose_excerpts(reads: Sequence[Read], said: str = "") -> tuple[Excerpt, ...]:
     """The best, and those that are nearly as good and say something else. What was `said` is not said again."""
-    new = _leave_out(reads, said) if said else reads
     if not reads:
         return ()
+    new = _leave_out(reads, said) if said else reads
     if not new or new[0].score < reads[0].score - MORE_BEHIND:
         # Who asks for more of something is not told something else.
         new = reads
     best, *others = new
     chosen = [best]
-    for one in others:
-        near = one.score >= best.score - _find_leeway(one, chosen)
-        if near and len(chosen) < EXCERPTS and _adds(one.excerpt, [other.excerpt for other in chosen]):
-            chosen.append(one)
-    if len(chosen) == 1 and not said:
-        return (_narrow_to_fact(best),)
-    return tuple(_join_neighbours([one.excerpt for one in chosen]))
+    for read in others:
+        shown = [other.excerpt for other in chosen]
+        is_near = read.score >= best.score - _find_leeway(read, chosen)
+        is_short = len(chosen) < EXCERPTS and read.excerpt.words + sum(one.words for one in shown) <= TOGETHER_MAX
+        if is_near and is_short and not any(_say_the_same(read.excerpt, one) for one in shown):
+            chosen.append(read)
+    if len(chosen) > 1 or said:
+        return tuple(_join_neighbours([read.excerpt for read in chosen]))
+    if best.span is None or best.span.chance < FACT_CHANCE:
+        return (best.excerpt,)
+    words = len(best.excerpt.passage.chunk.text[best.span.start : best.span.end].split())
+    return (narrow(best.excerpt, best.span.start) if words <= FACT_WORDS else best.excerpt,)
 
 
 def rank_passages(reads: Sequence[Read], passages: Sequence[Passage]) -> list[float]:
@@ -133,47 +146,20 @@ def to_chance(logit: float) -> float:
 
 
 def _weigh_excerpts(passages: Sequence[Passage], rarities: Rarities) -> Iterator[tuple[int, Read]]:
-    """The place of its passage, and how promising each is before it is read. Chunks overlap: what stands in two of them is read once."""
+    """The place of its passage, and how promising each is before it is read."""
+    total = sum(rarities.values()) or 1.0
     seen: list[Excerpt] = []
     for place, passage in enumerate(passages[:PASSAGES]):
         for excerpt in split_passage(passage):
+            # Chunks overlap: what stands in two of them is read once.
             if any(excerpt.overlaps(other) for other in seen):
                 continue
             seen.append(excerpt)
-            holds = _find_held(excerpt, rarities)
-            yield place, Read(excerpt, WORDS * sum(holds.values()) - PLACE_BEFORE * math.log1p(place), holds=holds)
-
-
-def _find_held(excerpt: Excerpt, rarities: Rarities) -> dict[int, float]:
-    total = sum(rarities.values()) or 1.0
-    terms = find_terms(f"{excerpt.section} {excerpt.text}", rarities)
-    return {term: rarities[term] / total for term in terms}
-
-
-def _to_read(place: int, unread: Read, reading: Reading, head: int) -> Read:
-    answers = to_logit(reading.answers)
-    score = ANSWERS * answers + RELEVANCE * reading.relevance - PLACE * math.log1p(place)
-    by = unread.excerpt.start - head
-    spans = (Span(one.start + by, one.end + by, one.chance) for one in reading.spans if one.start >= head)
-    span = next(islice(spans, 1), None)
-    return replace(unread, score=score, answers=answers, relevance=reading.relevance, span=span)
-
-
-def _average(reads: Sequence[Read]) -> Read:
-    best = max(reads, key=lambda one: one.score)
-    return replace(
-        best,
-        score=fmean(one.score for one in reads),
-        answers=fmean(one.answers for one in reads),
-        relevance=fmean(one.relevance for one in reads),
-    )
-
-
-def _narrow_to_fact(one: Read) -> Excerpt:
-    if one.span is None or one.span.chance < FACT_CHANCE:
-        return one.excerpt
-    words = len(one.excerpt.passage.chunk.text[one.span.start : one.span.end].split())
-    return narrow(one.excerpt, one.span.start) if words <= FACT_WORDS else one.excerpt
+            above = (*excerpt.passage.chunk.heading_path, *excerpt.headings)
+            terms = find_terms(" ".join((*above, excerpt.text)), rarities)
+            holds = {term: rarities[term] / total for term in terms}
+            score = WORDS * sum(holds.values()) + SCORE * passage.score - PLACE_BEFORE * math.log1p(place)
+            yield place, Read(excerpt, score, holds=holds)
 
 
 def _find_leeway(one: Read, chosen: Sequence[Read]) -> float:
@@ -184,12 +170,7 @@ def _find_leeway(one: Read, chosen: Sequence[Read]) -> float:
     return BESIDE_BEHIND if any(one.excerpt.lies_beside(other.excerpt) for other in chosen) else BEHIND
 
 
-def _adds(one: Excerpt, chosen: Sequence[Excerpt]) -> bool:
-    short = one.words + sum(other.words for other in chosen) <= TOGETHER_MAX
-    return short and not any(_says_the_same(one, other) for other in chosen)
-
-
-def _says_the_same(one: Excerpt, other: Excerpt) -> bool:
+def _say_the_same(one: Excerpt, other: Excerpt) -> bool:
     small, large = sorted((set(split_terms(each.text)) for each in (one, other)), key=len)
     return len(small - large) <= (1 - SAME) * len(small)
 

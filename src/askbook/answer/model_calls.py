@@ -1,4 +1,7 @@
-"""Calls to the model's service: each tried, watched and told how it failed. Imports the SDK, which takes 1.7 s: import it late."""
+"""Calls to the model's service: each tried, watched and told how it failed.
+
+Imports the SDK, which takes 1.7 s: import it late.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,10 @@ from openai.types.responses import (
 )
 
 from askbook import __version__
+from askbook.answer.agent import AgentConfig, Written
+from askbook.answer.judge import SCHEMA, read_judge_prompt
 from askbook.answer.retrieval_tool import NAME, RetrievalTool, read_arguments
-from askbook.answer.wires import ErrorSaid, Heard, ToolCall, open_wire, read_events
+from askbook.answer.wires import ChatWire, ErrorSaid, Form, Heard, ResponsesWire, ToolCall, Wire, read_events
 from askbook.breaker import LEFT_ALONE, Breaker, Outcome, Ticket
 from askbook.domain import QUERY_MAX, RetryState, Tried
 from askbook.index.remote import read_retry_after
@@ -47,7 +52,7 @@ LINGER_SECONDS = 0.5
 LEAST_SHARE = 0.5
 """A call that had less than this of the time for a question is not to blame for being late."""
 MOMENT = 0.01
-"""Two clocks that should ring together ring so far apart."""
+"""Two timers set for the same moment may fire so far apart."""
 
 LATER = "Try again later."
 _REFUSED = (
@@ -95,7 +100,7 @@ class Service:
         self, base_url: str, api_key: str | None, model: str, api: Literal["chat", "responses"], seconds: float
     ) -> None:
         self._model = model
-        self._wire = open_wire(api)
+        self._wire: Wire = ResponsesWire() if api == "responses" else ChatWire()
         self._client = httpx2.AsyncClient(
             base_url=base_url,
             headers={
@@ -111,22 +116,20 @@ class Service:
         await self._client.aclose()
 
     def write(
-        self,
-        rules: str | None,
-        items: list[TResponseInputItem],
-        settings: ModelSettings,
-        tool: dict[str, Any],
+        self, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, form: Form
     ) -> dict[str, Any]:
         """The request."""
-        body = self._wire.write(self._model, rules, items, settings, tool)
+        body = {
+            "model": self._model,
+            "tool_choice": settings.tool_choice,
+            "temperature": settings.temperature,
+            "stream": True,
+            "store": False,
+            **self._wire.write(rules, items, settings, form),
+        }
         return {name: value for name, value in body.items() if value is not None}
 
-    def write_judgement(self, rules: str, case: str, settings: ModelSettings, schema: dict[str, Any]) -> dict[str, Any]:
-        """A request without tools, whose answer has this form."""
-        body = self._wire.write_judgement(self._model, rules, case, settings, schema)
-        return {name: value for name, value in body.items() if value is not None}
-
-    async def ask(self, request: dict[str, Any], text: _Text, patience: float | None, deadline: float) -> Heard:
+    async def ask(self, request: dict[str, Any], text: Text, patience: float | None, deadline: float) -> Heard:
         """The whole response. `patience` is for silence before its first word; the deadline is watched from outside."""
         heard = Heard(text.add)
         async with (
@@ -139,10 +142,15 @@ class Service:
                     heard.hear(self._wire, data)
                     if heard.whole:
                         break
-                    silence.reschedule(_from_now(None if text.passed_on else patience))
+                    now = asyncio.get_running_loop().time()
+                    silence.reschedule(None if patience is None or text.passed_on else now + patience)
                 silence.reschedule(None)
                 await self._drain(events, heard, deadline)
-        return _check_end(heard)
+        if not heard.whole:
+            raise CallFailed("broke off before its answer was whole")
+        if heard.withheld:
+            raise CallFailed("was reached, but its answer was withheld", _ASK_ELSE, again=False, outage=False)
+        return heard
 
     async def _drain(self, events: AsyncIterator[bytes], heard: Heard, deadline: float) -> None:
         """What follows the answer tells what it cost; read to its end, the connection can be used again."""
@@ -154,24 +162,12 @@ class Service:
                     heard.hear(self._wire, data)
 
 
-def _from_now(seconds: float | None) -> float | None:
-    return None if seconds is None else asyncio.get_running_loop().time() + seconds
-
-
 async def _check_head(response: httpx2.Response) -> None:
     if response.status_code != 200:
         raise _read_status(response, await _read_error(response))
     content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if content_type in ("application/json", "text/html"):
         raise CallFailed(f"answered with {content_type} where a stream was asked for", _UNREADABLE)
-
-
-def _check_end(heard: Heard) -> Heard:
-    if not heard.whole:
-        raise CallFailed("broke off before its answer was whole")
-    if heard.withheld:
-        raise CallFailed("was reached, but its answer was withheld", _ASK_ELSE, again=False, outage=False)
-    return heard
 
 
 async def _read_error(response: httpx2.Response) -> dict[str, Any]:
@@ -241,20 +237,17 @@ class RetryingModel(Model):
     def __init__(
         self,
         service: Service,
+        breaker: Breaker,
+        config: AgentConfig,
         tool: RetrievalTool,
         question: str,
-        breaker: Breaker,
-        deadline: float,
         begin_by: float,
-        ask_seconds: float,
-        first_wait: float,
-        tell: Callable[[Tried], None],
-        write: Callable[[str], None],
+        send: Callable[[Tried | Written], None],
     ) -> None:
-        self._service, self._tool, self._question = service, tool, question
-        self._breaker, self._deadline, self._begin_by = breaker, deadline, begin_by
-        self._ask_seconds, self._first_wait = ask_seconds, first_wait
-        self._tell, self._pass_on = tell, write
+        self._service, self._breaker, self._config = service, breaker, config
+        self._tool, self._question, self._send = tool, question, send
+        self.deadline = asyncio.get_running_loop().time() + config.generation_seconds
+        self._begin_by = min(begin_by, self.deadline)
         self._call_ids: set[str] = set()
         self._searched_for_it = False
         self._probe: Ticket | None = None
@@ -263,8 +256,7 @@ class RetryingModel(Model):
         self.wrote = False
         self.cut_short = False
         """The tokens of the last response ran out: its last sentence may lack its end."""
-        self.tokens = 0
-        self.tries = 0
+        self.tokens = self.tries = 0
 
     async def get_response(
         self,
@@ -275,7 +267,7 @@ class RetryingModel(Model):
         **__: Any,
     ) -> ModelResponse:
         items = cast("list[TResponseInputItem]", input)
-        request = self._service.write(system_instructions, items, model_settings, self._tool.schema)
+        request = self._service.write(system_instructions, items, model_settings, Form(tool=self._tool.schema))
         return ModelResponse(output=await self._call(request), usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
@@ -284,7 +276,7 @@ class RetryingModel(Model):
     async def _call(self, request: dict[str, Any]) -> list[ResponseOutputItem]:
         self._note("pending", 1)
         for attempt in range(1, TRIES + 1):
-            text = _Text(self._write_text if self._tool.found else None, after="\n\n" if self.wrote else "")
+            text = Text(self._write_text if self._tool.found else None, after="\n\n" if self.wrote else "")
             try:
                 items = await self._try(request, text, attempt)
             except CallFailed as failure:
@@ -301,13 +293,13 @@ class RetryingModel(Model):
 
     def _choose_wait(self, failure: CallFailed, attempt: int) -> float | None:
         """None where there is no use in another try, or no time."""
-        wait = self._first_wait * 2 ** (attempt - 1) if failure.wait is None else failure.wait
+        wait = self._config.first_wait * 2 ** (attempt - 1) if failure.wait is None else failure.wait
         if not failure.again or wait >= self._left():
             return None
         spread = random.uniform(1.0, 1.0 + JITTER)  # noqa: S311 it hides nothing
         return min(wait * spread, self._left())
 
-    async def _try(self, request: dict[str, Any], text: _Text, attempt: int) -> list[ResponseOutputItem]:
+    async def _try(self, request: dict[str, Any], text: Text, attempt: int) -> list[ResponseOutputItem]:
         ticket, self._probe = self._probe or self._breaker.enter(), None
         if ticket is None:
             raise CallFailed(LEFT_ALONE, self._breaker.say_rest(), again=False, outage=False)
@@ -317,8 +309,8 @@ class RetryingModel(Model):
         outcome: Outcome = "neither"
         try:
             # A try that is silent leaves half of the time to the next.
-            patience = self._until(self._deadline) / 2 if attempt < TRIES else None
-            heard = await self._service.ask(request, text, patience, self._deadline)
+            patience = self._until(self.deadline) / 2 if attempt < TRIES else None
+            heard = await self._service.ask(request, text, patience, self.deadline)
             items = self._accept(heard, text)
             if all(item.type == "message" for item in items):
                 outcome = "succeeded"
@@ -349,14 +341,14 @@ class RetryingModel(Model):
     def _was_cut_for_silence(self) -> bool:
         """Not because the reader left, or because the search took the time."""
         silent = -self._until(self._silent_since)
-        time_is_up = self._until(self._begin_by + (self._ask_seconds if self.wrote else 0.0)) <= MOMENT
+        time_is_up = self._until(self._begin_by + (self._config.ask_seconds if self.wrote else 0.0)) <= MOMENT
         return (
-            self._until(self._deadline) <= MOMENT
-            or silent >= self._ask_seconds - MOMENT
-            or (time_is_up and silent >= self._ask_seconds * LEAST_SHARE)
+            self._until(self.deadline) <= MOMENT
+            or silent >= self._config.ask_seconds - MOMENT
+            or (time_is_up and silent >= self._config.ask_seconds * LEAST_SHARE)
         )
 
-    def _accept(self, heard: Heard, text: _Text) -> list[ResponseOutputItem]:
+    def _accept(self, heard: Heard, text: Text) -> list[ResponseOutputItem]:
         """What was heard as the runner needs it: calls and text, or what is done instead."""
         self.tokens += heard.tokens
         calls = heard.calls
@@ -382,10 +374,10 @@ class RetryingModel(Model):
     def _write_text(self, text: str) -> None:
         self.wrote = True
         self._silent_since = asyncio.get_running_loop().time()
-        self._pass_on(text)
+        self._send(Written(text))
 
     def _left(self) -> float:
-        return self._until(self._deadline if self.wrote else self._begin_by)
+        return self._until(self.deadline if self.wrote else self._begin_by)
 
     def _until(self, when: float) -> float:
         return when - asyncio.get_running_loop().time()
@@ -394,17 +386,21 @@ class RetryingModel(Model):
         log.log(
             _LEVELS.get(state, logging.WARNING), "model call %s, try %d%s", state, attempt, f": {why}" if why else ""
         )
-        self._tell(Tried(state, attempt, why))
+        self._send(Tried(state, attempt, why))
 
 
-async def judge_once(service: Service, request: dict[str, Any], breaker: Breaker) -> tuple[str, int]:
-    """What the judge says, and the tokens it took. It is not asked again: a judge that fails means no. Its word is no whole
-    answer: a model that writes a sentence, is judged and hangs is not well."""
+async def judge_once(service: Service, case: str, temperature: float, breaker: Breaker) -> tuple[str, int]:
+    """What the judge says, and the tokens it took. It is not asked again: a judge that fails means no.
+
+    Its word is no whole answer: a model that writes a sentence, is judged and hangs is not well.
+    """
+    asked: list[TResponseInputItem] = [{"role": "user", "content": case}]
+    request = service.write(read_judge_prompt(), asked, ModelSettings(temperature=temperature), Form(schema=SCHEMA))
     ticket = breaker.enter()
     if ticket is None:
         raise CallFailed(LEFT_ALONE, again=False, outage=False)
     outcome: Outcome = "neither"
-    text = _Text(None)
+    text = Text(None)
     try:
         deadline = asyncio.get_running_loop().time() + JUDGE_SECONDS
         async with asyncio.timeout_at(deadline):
@@ -418,7 +414,7 @@ async def judge_once(service: Service, request: dict[str, Any], breaker: Breaker
         breaker.settle(ticket, outcome)
 
 
-class _Text:
+class Text:
     """The text of one call: passed on as it comes, or held where nobody may read it yet."""
 
     def __init__(self, write: Callable[[str], None] | None, after: str = "") -> None:

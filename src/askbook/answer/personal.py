@@ -11,7 +11,7 @@ STEP = 0.02
 """What a passage loses for each level that it is off, and for another layer: a clearly better match still wins."""
 
 
-def narrow(filters: Filters, reader: Reader | None) -> Filters:
+def narrow_to_tier(filters: Filters, reader: Reader | None) -> Filters:
     """Nothing that needs more hardware than the reader has."""
     tiers = [tier for tier in (filters.hardware_tier, reader and reader.hardware_tier) if tier is not None]
     return replace(filters, hardware_tier=min(tiers, default=None))
@@ -21,18 +21,17 @@ def prefer(passages: Sequence[Passage], reader: Reader | None) -> list[Passage]:
     """In the order that suits the reader; the relevances stay in theirs, so that each place keeps its own."""
     if reader is None or (reader.proficiency_level is None and reader.layer is None):
         return list(passages)
-    liked = sorted(passages, key=lambda one: _distance(one, reader) * STEP - one.score)
+
+    def weigh(passage: Passage) -> float:
+        levels = [reader.proficiency_level, passage.chunk.proficiency_level]
+        known = [PROFICIENCY_LEVELS.index(level) for level in levels if level in PROFICIENCY_LEVELS]
+        apart = abs(known[0] - known[1]) if len(known) == 2 else 0
+        return (apart + (reader.layer is not None and reader.layer != passage.chunk.layer)) * STEP - passage.score
+
     return [
-        replace(one, relevance=place.relevance, score=place.score, rank=place.rank)
-        for one, place in zip(liked, passages, strict=True)
+        replace(liked, relevance=place.relevance, score=place.score, rank=place.rank)
+        for liked, place in zip(sorted(passages, key=weigh), passages, strict=True)
     ]
-
-
-def _distance(passage: Passage, reader: Reader) -> int:
-    levels = [reader.proficiency_level, passage.chunk.proficiency_level]
-    known = [PROFICIENCY_LEVELS.index(level) for level in levels if level in PROFICIENCY_LEVELS]
-    apart = abs(known[0] - known[1]) if len(known) == 2 else 0
-    return apart + (reader.layer is not None and reader.layer != passage.chunk.layer)
 
 
 def to_metadata(reader: Reader | None) -> dict[str, str | int]:

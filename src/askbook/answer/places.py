@@ -1,4 +1,4 @@
-"""The parts of a book (modules, chapters, lessons, sections), and which of them a question names: "lesson 2 of chapter 3"."""
+"""The parts of a book (modules, chapters, lessons, sections), and which a question names: "lesson 2 of chapter 3"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS: tuple[Kind, ...] = ("module", "chapter", "lesson", "section")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """`page` opens it, and is no lesson if more follow; `section` is its place among the sections of its page."""
+    """`page` is the one it begins on; `section` is its place among the sections of that page."""
 
     kind: Kind
     title: str
@@ -41,18 +41,18 @@ class Part:
         # Outside chapters a lesson's number may follow the file names, and says nothing.
         counted = self.kind == "chapter" or (self.kind == "lesson" and "chapter" in (one.kind for one in self.lineage))
         if not counted or _read_number(self.title) == self.number:
-            return show(self.title)
-        return f"{self.kind.capitalize()} {self.number}: {show(self.title)}".removesuffix(": ")
+            return escape_title(self.title)
+        return f"{self.kind.capitalize()} {self.number}: {escape_title(self.title)}".removesuffix(": ")
 
     @property
     def full_name(self) -> str:
         """ "Chapter 5: Sensor Simulation, lesson 1: Lidar Simulation"."""
         above = self.above
         if above is None:
-            return f"“{show(self.title)}”"
+            return f"“{escape_title(self.title)}”"
         if above.kind == "book" or (self.kind == "chapter" and not self.shares_number):
             return self.name
-        if above.kind == "chapter" and key(above.title) == key(self.title):
+        if above.kind == "chapter" and title_key(above.title) == title_key(self.title):
             return above.full_name
         name = re.sub("^Lesson (?=[0-9])", "lesson ", self.name)
         return f"{above.full_name}, {name}" if self.section is None else f"{above.full_name} — {name}"
@@ -67,7 +67,7 @@ class Contents:
         return [one for one in self.parts if one.kind == kind and part in one.lineage[1:]]
 
     def in_order(self, part: Part, kind: Kind) -> list[Part]:
-        """Beside chapters, nothing tells whether a page outside them opens or closes."""
+        """In the order of reading. Pages beside chapters are left out: nothing says which they come before."""
         divided = {one.above for one in self.parts if one.kind == "chapter"}
         return [one for one in self.inside(part, kind) if kind != "lesson" or one.above not in divided]
 
@@ -78,15 +78,15 @@ class Contents:
 
 def read_contents(outline: Outline) -> Contents:
     folders = [list(pages) for _, pages in groupby(outline.lessons, attrgetter("module"))]
-    named = [pages for pages in folders if key(pages[0].module_title) != key(outline.title)]
+    named = [pages for pages in folders if title_key(pages[0].module_title) != title_key(outline.title)]
     chapters = {(page.module, page.chapter): page.chapter_title for page in outline.lessons if page.chapter_title}
     # A book with a folder for each chapter reads as modules of one chapter each, of the same name.
-    if {key(pages[0].module_title) for pages in named} == set(map(key, chapters.values())):
+    if {title_key(pages[0].module_title) for pages in named} == set(map(title_key, chapters.values())):
         named = []
     first = outline.lessons[0]
     opens = len(outline.lessons) > 1 and not first.chapter_title and _is_overview(first) and folders[0] not in named
     parts = [Part("book", outline.title, first if opens else None)]
-    # The titles say it ("Module 2: …", "Part 2"); where none does, the places.
+    # Their numbers are in the titles ("Module 2: …", "Part 2"), or else they are counted.
     written = [_read_number(pages[0].module_title) or 0 for pages in named]
     numbers = written if any(written) else range(1, len(named) + 1)
     shared = {number for number, times in Counter(number for _, number in chapters).items() if times > 1}
@@ -108,7 +108,7 @@ def _read_folder(pages: list[OutlineLesson], book: Part, number: int | None, sha
     for at, grouped in groupby((page for page in pages if page.chapter in titled), attrgetter("chapter")):
         some = list(grouped)
         title = Counter(page.chapter_title for page in some if page.chapter_title).most_common(1)[0][0]
-        chapter = Part("chapter", title, some[0], home, at, None, at in shared)
+        chapter = Part("chapter", title, some[0], home, at, shares_number=at in shared)
         yield chapter
         for page in some[1:] if some[0].lesson == 0 and len(some) > 1 else some:
             yield from _read_lesson(page, chapter, page.lesson)
@@ -118,13 +118,15 @@ def _read_lesson(page: OutlineLesson, above: Part, number: int | None) -> Iterat
     lesson = Part("lesson", page.title, page, above, number)
     yield lesson
     for at, section in enumerate(page.sections):
-        yield Part("section" if section.depth == 1 else "subsection", section.title, page, lesson, None, at)
+        yield Part("section" if section.depth == 1 else "subsection", section.title, page, lesson, section=at)
 
 
 def _is_overview(page: OutlineLesson) -> bool:
-    """mdBook's loose pages count from 0 as well: the name tells."""
+    """Lesson 0 alone does not tell: the pages outside an mdBook's chapters count from 0 too."""
     stem = page.source_file.rpartition("/")[2].partition(".")[0].lower()
-    return page.lesson == 0 and (stem in ("readme", "index", "_index") or key(page.title) == key(page.module_title))
+    return page.lesson == 0 and (
+        stem in ("readme", "index", "_index") or title_key(page.title) == title_key(page.module_title)
+    )
 
 
 def _read_number(title: str) -> int | None:
@@ -132,18 +134,18 @@ def _read_number(title: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def key(title: str) -> str:
+def title_key(title: str) -> str:
     return re.sub(r"\W+", "", title).casefold()
 
 
-def show(title: str) -> str:
+def escape_title(title: str) -> str:
     """A title as Markdown that reads as it is written: it opens no list, no link and no tag, and is on one line."""
     plain = "".join(" " if unicodedata.category(char).startswith(("C", "Z")) else char for char in title[:200])
     escaped = re.sub(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)", r"\\\g<0>", " ".join(plain.split()))
     return re.sub(r"^(?=[#+=-])|^\d+(?=[.)])", r"\g<0>\\", escaped)
 
 
-# "Part" and "week" are words of every day: they count where the book calls its own parts so.
+# "Part" and "week" are everyday words: they count only where the book calls its own parts so.
 KIND = "(?:module|chapter|lesson|section|part|unit|week|day)"
 BOOK = r"(?:(?:this|the|your) )?(?:whole |entire )?(?:(?:text)?book|course|documentation|docs|guide|manual|tutorial)"
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -170,7 +172,7 @@ def find_parts(text: str, contents: Contents, near: Part | None = None) -> list[
     found = [contents.book] if steps or re.fullmatch(BOOK, text) else []
     for kind in KINDS:
         found = _choose(kind, steps[kind], found, contents, near) if kind in steps else found
-    found = [one for one in found if key(title) in key(one.title)]
+    found = [one for one in found if title_key(title) in title_key(one.title)]
     return found if found or (steps and not title and all(map(str.isdigit, steps.values()))) else None
 
 
@@ -213,7 +215,7 @@ def _choose(kind: Kind, word: str, within: list[Part], contents: Contents, near:
 
 
 def find_from(part: Part, by: int, kind: Kind, contents: Contents) -> Part | None:
-    """From this part on, or back: the chapter after lesson 3.2; 0 is where we are."""
+    """The part of this kind so many steps after this one ("the chapter after lesson 3.2"); 0 is the one it lies in."""
     row = contents.in_order(contents.book, kind)
     own = [one for one in part.lineage if one in row]
     at = row.index(own[0]) + by if own else -1
@@ -248,7 +250,7 @@ _PLACE = re.compile(
 
 
 def names_place(question: str) -> bool:
-    """Whether it is worth to look at the outline."""
+    """Whether the outline is worth loading."""
     return _PLACE.search(simplify(question)) is not None
 
 
@@ -263,7 +265,7 @@ def find_place(question: str, outline: Outline, near: str | None = None) -> Part
 
 
 def narrow_to_place(filters: Filters, place: Part) -> Filters:
-    """What the caller has set stays: a question narrows a search and never widens it."""
+    """The caller's filters stay: a question narrows a search and never widens it."""
     page = place.page
     if page is None:
         return filters

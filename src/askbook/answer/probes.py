@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, zip_longest
 
 from askbook.answer.calibration import (
@@ -77,36 +78,30 @@ class Rates:
 # --- making ---------------------------------------------------------------------------------------
 
 
-def make_probes(chunks: Sequence[Chunk], most: int = PROBES_MAX) -> list[Probe]:
+def make_probes(chunks: Sequence[Chunk]) -> list[Probe]:
     """In turn from every lesson, and in turn by its headings, its definitions and its sentences."""
     by_lesson: defaultdict[str, list[Probe]] = defaultdict(list)
     for number, chunk in enumerate(chunks):
-        makers = (_ask_heading, _ask_definition, _ask_sentence)
-        questions = (make(chunk) for make in (*makers[number % 3 :], *makers[: number % 3]))
-        question = next((one for one in questions if one and QUERY_MIN <= len(one) <= QUERY_MAX), None)
+        questions = list(_make_questions(chunk))
+        in_turn = (*questions[number % 3 :], *questions[: number % 3])
+        question = next((one for one in in_turn if one and QUERY_MIN <= len(one) <= QUERY_MAX), None)
         if question is not None:
             by_lesson[chunk.source_file].append(Probe(question, chunk))
     turns = chain.from_iterable(zip_longest(*(by_lesson[lesson] for lesson in sorted(by_lesson))))
     probes = {probe.question: probe for probe in turns if probe is not None}
-    return list(probes.values())[:most]
+    return list(probes.values())[:PROBES_MAX]
 
 
-def _ask_heading(chunk: Chunk) -> str | None:
+def _make_questions(chunk: Chunk) -> Iterator[str]:
+    """Of its heading, of a definition, and half the words of its longest plain sentence; empty where it has none."""
     title = _MARKS.sub("", chunk.section_title or "").strip()
-    return f"What does the book say about {title}?" if len(split_terms(title)) > 1 else None
-
-
-def _ask_definition(chunk: Chunk) -> str | None:
-    found = (_DEFINITION.match(sentence) for sentence in split_sentences(chunk.text))
-    names = (_MARKS.sub("", match[1]) for match in found if match)
-    return next((f"What is {name}, and what is it for?" for name in names if split_terms(name)), None)
-
-
-def _ask_sentence(chunk: Chunk) -> str | None:
-    """Half the words of its longest plain sentence, as somebody remembers them."""
-    plain = (_MARKS.sub("", sentence).split() for sentence in split_sentences(chunk.text))
+    yield f"What does the book say about {title}?" if len(split_terms(title)) > 1 else ""
+    sentences = split_sentences(chunk.text)
+    defined = (_MARKS.sub("", found[1]) for found in map(_DEFINITION.match, sentences) if found)
+    yield next((f"What is {name}, and what is it for?" for name in defined if split_terms(name)), "")
+    plain = (_MARKS.sub("", sentence).split() for sentence in sentences)
     whole = [words for words in plain if _WORDS_MIN <= len(words) <= _WORDS_MAX]
-    return " ".join(max(whole, key=len)[::2]) if whole else None
+    yield " ".join(max(whole, key=len)[::2]) if whole else ""
 
 
 # --- asking ---------------------------------------------------------------------------------------
@@ -119,21 +114,17 @@ async def ask_probes(searcher: Searcher, book_id: str, probes: Sequence[Probe]) 
         Asked(
             probe,
             await searcher.search(probe.question, filters, rerank=False),
-            await searcher.search(probe.question, filters, hide=_hides(probe.chunk), rerank=False),
+            await searcher.search(probe.question, filters, hide=partial(_would_answer, probe.chunk), rerank=False),
         )
         for probe in probes
     ]
 
 
-def _hides(source: Chunk) -> Callable[[Chunk], bool]:
+def _would_answer(source: Chunk, chunk: Chunk) -> bool:
+    """Its lesson, and whatever says nearly the same elsewhere."""
     own = set(split_terms(source.text))
-
-    def hide(chunk: Chunk) -> bool:
-        if chunk.source_file == source.source_file:
-            return True
-        return bool(own) and len(own & set(split_terms(chunk.text))) >= DOUBLE * len(own)
-
-    return hide
+    doubles = bool(own) and len(own & set(split_terms(chunk.text))) >= DOUBLE * len(own)
+    return doubles or chunk.source_file == source.source_file
 
 
 # --- fitting --------------------------------------------------------------------------------------
@@ -152,7 +143,10 @@ def fit_calibration(asked: Sequence[Asked], start: Calibration, fingerprint: Fin
     """The curves that judge the book, fitted on the probes that they judge and held near `start`."""
     curves = find_curves(asked, start)
     judged = [one for one in asked if start.choose_curves(one.found.signals) is curves]
-    fitted = Curves(_fit_in_book(judged, curves.in_book), _fit_right_place(judged, curves.right_place))
+    values = [right_place_values(one.found.signals) for one in judged]
+    shares = [WEIGHT / len(judged)] * len(judged)
+    right_place = fit_curve(values, [one.right for one in judged], shares, curves.right_place)
+    fitted = Curves(_fit_in_book(judged, curves.in_book), right_place)
     changed = {"words": fitted} if curves is start.words else {"meaning": fitted}
     return replace(start, origin="book", fingerprint=fingerprint, questions=len(judged), **changed)
 
@@ -179,20 +173,14 @@ def _fit_in_book(asked: Sequence[Asked], start: Weights) -> Weights:
     return (round(start[0] + opened, 3), *start[1:])
 
 
-def _fit_right_place(asked: Sequence[Asked], start: Weights) -> Weights:
-    values = [right_place_values(one.found.signals) for one in asked]
-    return fit_curve(values, [one.right for one in asked], [WEIGHT / len(asked)] * len(asked), start)
-
-
 def measure_probes(asked: Sequence[Asked], calibration: Calibration) -> Rates:
+    def refuses(outcome: SearchOutcome) -> bool:
+        relevances = [calibration.relevance(outcome.signals, one) for one in outcome.passages[:JUDGED]]
+        return not measure(relevances, []).should_answer
+
     return Rates(
-        refused=sum(_refuses(calibration, one.found) for one in asked),
-        caught=sum(_refuses(calibration, one.hidden) for one in asked),
+        refused=sum(refuses(one.found) for one in asked),
+        caught=sum(refuses(one.hidden) for one in asked),
         asked=len(asked),
         first_right=sum(one.right for one in asked),
     )
-
-
-def _refuses(calibration: Calibration, outcome: SearchOutcome) -> bool:
-    relevances = [calibration.relevance(outcome.signals, one) for one in outcome.passages[:JUDGED]]
-    return not measure(relevances, []).should_answer

@@ -53,18 +53,13 @@ def find_own_runs(chunk: Chunk, start: int, end: int) -> dict[tuple[int, int], t
     return {run: place for run, place in places.items() if place is not None and place[0] >= chunk.start}
 
 
+def find_longest_run(chunk: Chunk, start: int, end: int) -> tuple[int, int]:
+    """The most of these characters that the file has in one run; all of them where it has none."""
+    return max(find_own_runs(chunk, start, end), key=lambda run: run[1] - run[0], default=(start, end))
+
+
 def find_stretch(chunk: Chunk, start: int, end: int) -> tuple[int, int] | None:
     """From the first to the last of these characters in the file, with the markup between that no reader sees."""
     places = list(find_own_runs(chunk, start, end).values())
     in_order = all(one[1] <= after[0] for one, after in pairwise(places))
     return (places[0][0], places[-1][1]) if places and in_order else None
-
-
-def is_verbatim(source: Source) -> bool:
-    """The quote stands in its chunk, and the chunk's pieces put it where the source says."""
-    at = source.passage.chunk.text.find(source.quote)
-    while at >= 0:
-        if place_quote(source.passage.chunk, at, at + len(source.quote)) == (source.start, source.end):
-            return True
-        at = source.passage.chunk.text.find(source.quote, at + 1)
-    return False

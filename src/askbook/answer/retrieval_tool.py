@@ -1,21 +1,20 @@
-"""`retrieve_documentation`: all that a model can do here. Which book is searched, whose and how filtered, is not its to say."""
+"""The one tool: all that a model can do here. Which book is searched, whose and how filtered, is not its to say."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from askbook.answer.cleaning import escape_for_model
-from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, Passage, Retrieval
+from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, RETRIEVAL_TOOL, Passage
 from askbook.errors import AskbookError
 
 Search = Callable[[str, int, float], Awaitable[Sequence[tuple[int, Passage]]]]
 """Query, top_k, threshold → passages, each with the number that it is cited by in the whole answer."""
 
-NAME = "retrieve_documentation"
+NAME = RETRIEVAL_TOOL
 DESCRIPTION = (
     "Search the book for a question or a topic. Gives the passages that fit best, each with its text, "
     "where it stands, and the number to cite it by."
@@ -37,9 +36,8 @@ class Wanted:
 class RetrievalTool:
     """The tool for one question. What goes wrong is told to the model, and kept."""
 
-    def __init__(self, search: Search, top_k: int, threshold: float, report: Callable[[Retrieval], None]) -> None:
-        self._search, self._report = search, report
-        self._default = Wanted("", top_k, threshold)
+    def __init__(self, search: Search, top_k: int, threshold: float) -> None:
+        self._search, self._default = search, Wanted("", top_k, threshold)
         self._begun = 0
         self.found = 0
         """Searches that came to an end, with passages or without."""
@@ -50,12 +48,31 @@ class RetrievalTool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        return build_schema(self._default.top_k, self._default.threshold)
+        """Written out by hand: made from a signature, the strict schema would require all three."""
+        top_k, threshold = self._default.top_k, self._default.threshold
+        return {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What to look for in the book: a question or a topic"},
+                "top_k": {
+                    "type": "integer",
+                    "description": f"How many of the best passages to get, 1 to {LIMIT_MAX} (default: {top_k})",
+                    "default": top_k,
+                },
+                "similarity_threshold": {
+                    "type": "number",
+                    "description": f"Leave out passages that score lower, 0.0 to 1.0 (default: {threshold:.1f})",
+                    "default": threshold,
+                },
+            },
+            "required": ["query"],
+        }
 
     async def call(self, arguments: str) -> str:
         """The reply to a call as JSON: results, or an error."""
         given = read_arguments(arguments)
-        query = _to_query(given)
+        said = given.get("query") if given else None
+        query = escape_for_model(" ".join(said.split())[:QUERY_MAX]) if isinstance(said, str) else ""
         try:
             wanted = _read_wanted(given, self._default)
             if self._begun == SEARCHES_MAX:
@@ -71,30 +88,8 @@ class RetrievalTool:
             self.fault = error
             raise
         self.found += 1
-        self._report(_to_retrieval(wanted.query, [passage for _, passage in found]))
         results = [_to_result(rank, number, passage) for rank, (number, passage) in enumerate(found, start=1)]
         return _to_json({"results": results, "total_results": len(results), "query": query})
-
-
-def build_schema(top_k: int, threshold: float) -> dict[str, Any]:
-    """Written out by hand: made from a signature, the strict schema would require all three."""
-    return {
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "description": "What to look for in the book: a question or a topic"},
-            "top_k": {
-                "type": "integer",
-                "description": f"How many of the best passages to get, 1 to {LIMIT_MAX} (default: {top_k})",
-                "default": top_k,
-            },
-            "similarity_threshold": {
-                "type": "number",
-                "description": f"Leave out passages that score lower, 0.0 to 1.0 (default: {threshold:.1f})",
-                "default": threshold,
-            },
-        },
-        "required": ["query"],
-    }
 
 
 # --- what the model asks for ----------------------------------------------------------------------
@@ -107,11 +102,6 @@ def read_arguments(arguments: str) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return given if isinstance(given, dict) else None
-
-
-def _to_query(given: Mapping[str, Any] | None) -> str:
-    query = given.get("query") if given else None
-    return escape_for_model(" ".join(query.split())[:QUERY_MAX]) if isinstance(query, str) else ""
 
 
 def _read_wanted(given: Mapping[str, Any] | None, default: Wanted) -> Wanted:
@@ -157,11 +147,6 @@ def _to_result(rank: int, number: int, passage: Passage) -> dict[str, Any]:
         "similarity_score": round(min(max(passage.rating, 0.0), 1.0), 3),
         "rank": rank,
     }
-
-
-def _to_retrieval(query: str, passages: Sequence[Passage]) -> Retrieval:
-    average = sum(one.rating for one in passages) / len(passages) if passages else 0.0
-    return Retrieval(query, len(passages), average, datetime.now(UTC), NAME)
 
 
 def _to_json(reply: Mapping[str, Any]) -> str:

@@ -64,20 +64,18 @@ async def search_selection(
 ) -> SearchOutcome:
     """The selected text as what a search of a small book found."""
     selection = to_selection(text, filters.book_id)
-    similarity, notices = await _compare(question, text, embedder)
+    similarity, notices = None, ()
+    try:
+        # As questions both: somebody waits, and that is all the patience there is.
+        if embedder is not None:
+            similarity = float(np.dot(await embedder.embed_query(text), await embedder.embed_query(question)))
+    except EmbedderUnavailable as error:
+        log.warning("A selected text was compared by its words alone: %s", error.message)
+        notices = (WORDS_ONLY,)
     coverage = cover(selection.chunk, rarities).whole
     # It has no vector in the index: its similarity is in the signals alone.
     passage = replace(selection, coverage=coverage)
     signals = Signals(similarity, coverage, selection.score, selection.score, chunks=1)
-    return SearchOutcome(question, filters, "hybrid", (passage,), 1, 0.0, 0.0, signals, notices=notices)
-
-
-async def _compare(question: str, text: str, embedder: Embedder | None) -> tuple[float | None, tuple[str, ...]]:
-    if embedder is None:
-        return None, ()
-    try:
-        # As questions both: somebody waits, and that is all the patience there is.
-        return float(np.dot(await embedder.embed_query(text), await embedder.embed_query(question))), ()
-    except EmbedderUnavailable as error:
-        log.warning("A selected text was compared by its words alone: %s", error.message)
-        return None, (WORDS_ONLY,)
+    return SearchOutcome(
+        question, filters, "hybrid", (passage,), 1, 0.0, 0.0, signals, notices=notices, rarities=rarities
+    )

@@ -1,6 +1,6 @@
-"""Questions about the book itself, answered from its outline: what is in chapter 3, what comes after the lesson on lidar.
+"""Questions about the book itself, answered from its outline: what is in chapter 3, what comes after a lesson.
 
-All of a question must fit a form below and name a part of the book; what asks for more is left to the search.
+The whole question must fit a form below and name a part of the book. What asks for more is left to the search.
 """
 
 from __future__ import annotations
@@ -13,17 +13,22 @@ from typing import Literal, Protocol
 from askbook.answer import places
 from askbook.answer.places import BOOK, KIND, KINDS, STEPS, Contents, Kind, Part
 from askbook.answer.quotes import to_source
-from askbook.domain import Chunk, Outline, Passage, Source, Statement
+from askbook.domain import Chunk, Outline, Passage, Source, Statement, to_mark
 from askbook.store.outline import find_headings, place_sections
+
+Form = Literal["list", "contents", "order", "where"]
 
 QUESTION_MAX = 200
 SHOWN, LISTED = 10, 60
 """So many lines are cited, and so many given; of the rest, the number."""
 
-_POLITE = r"^(?:(?:hi|please|(?:can|could) you|(?:tell|show|give) me)\b[,!]? )+|(?<![\s?!.…])(?:,? please| in total|[\s?!.…])++$"
+_POLITE = (
+    r"^(?:(?:hi|please|(?:can|could) you|(?:tell|show|give) me)\b[,!]? )+"
+    r"|(?<![\s?!.…])(?:,? please| in total|[\s?!.…])++$"
+)
 _KIND, _PART, _TOPIC = f"(?P<kind>{KIND})", "(?P<part>.+?)", "(?P<topic>.+?)"
 _HOLDS, _TOLD = "(?:have|contain|include|cover|teach)", "(?:covered|discussed|explained|described|introduced)"
-_FORMS: tuple[tuple[Literal["list", "contents", "order", "where"], str], ...] = (
+_FORMS: tuple[tuple[Form, str], ...] = (
     ("list", rf"(?:how many|what|which) {_KIND}s(?: are(?: there| covered)?| there are)?(?: (?:in|of) {_PART})?"),
     ("list", rf"(?:(?:what|which) are the|(?:list|name|all)(?: all)?(?: the)?|the) {_KIND}s(?: (?:in|of) {_PART})?"),
     ("list", rf"(?:how many|what|which) {_KIND}s (?:does|do) {_PART} {_HOLDS}"),
@@ -60,7 +65,7 @@ def asks_structure(question: str) -> bool:
     return next(_read_forms(question), None) is not None
 
 
-def _read_forms(question: str) -> Iterator[tuple[str, dict[str, str]]]:
+def _read_forms(question: str) -> Iterator[tuple[Form, dict[str, str]]]:
     """Every form that all of the question fits, with its words."""
     text = re.sub(_POLITE, "", places.simplify(question[: QUESTION_MAX + 1]))
     for form, pattern in _FORMS:
@@ -70,11 +75,12 @@ def _read_forms(question: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def answer_structure(question: str, outline: Outline, near: str | None = None) -> StructureAnswer | None:
     """None where the question is not about the book's structure. `near`: the lesson that the last answer came from."""
-    if not outline.lessons or not asks_structure(question):
+    forms = list(_read_forms(question)) if outline.lessons else []
+    if not forms:
         return None
     contents = places.read_contents(outline)
     answerer = _Answerer(contents, contents.find_page(near))
-    lines = next(filter(None, (answerer.answer(form, words) for form, words in _read_forms(question))), None)
+    lines = next(filter(None, (answerer.answer(form, words) for form, words in forms)), None)
     return StructureAnswer(outline.book_id, tuple(lines)) if lines else None
 
 
@@ -83,7 +89,7 @@ class _Answerer:
     contents: Contents
     near: Part | None
 
-    def answer(self, form: str, words: Mapping[str, str]) -> list[Line] | None:
+    def answer(self, form: Form, words: Mapping[str, str]) -> list[Line] | None:
         kind = places.read_kind(words["kind"], self.contents) if "kind" in words else None
         if "kind" in words and (kind is None or (kind == "section" and len(words) == 1)):
             return None  # "How many sections are there?" does not say of what.
@@ -102,14 +108,19 @@ class _Answerer:
                 # "Which lesson comes after lidar?" asks for the lesson on it.
                 part = part if not kind or places.find_parts(part, self.contents, self.near) else f"{kind} on {part}"
                 return self._with_part(part, lambda one: self._say_next(one, by, kind))
-            case _:
-                return self._find_where(words["topic"], kind)
+            case "where":
+                # Only where a heading names it; what else the book says of it is for the search.
+                for kinds in ((kind,), ("chapter", "lesson"), ("section", "subsection")):
+                    among = [one for one in self.contents.parts if one.kind in kinds]
+                    if found := places.find_named(words["topic"], among):
+                        return _list_under("By its headings, the book has that in", found, in_full=True)
+                return None
 
     def _with_part(self, words: str, answer: Callable[[Part], list[Line] | None]) -> list[Line] | None:
         """For the part that the words name; where they fit several, which these are."""
         named = places.find_parts(words, self.contents, self.near)
         if named:
-            several = _under(f"That may be one of {_count(named, named[0].kind)}", named)
+            several = _list_under(f"That may be one of {_count(named, named[0].kind)}", named)
             return answer(named[0]) if len(named) == 1 else several
         is_missing = named is not None and self.contents.inside(self.contents.book, "chapter")
         outline = self._list_inside(self.contents.book) if is_missing else None
@@ -123,11 +134,11 @@ class _Answerer:
         if part.kind == "book" and (kind is None or not inside[kind]):
             counts = ", ".join(_count(inside[one], one) for one in KINDS[:3] if inside[one] or one == kind)
             shown = [one for one in self.contents.parts if one.kind in ("module", "chapter")] or inside["lesson"]
-            return _under(f"{part.full_name} has {counts}", shown, part) if is_clear else None
+            return _list_under(f"{part.full_name} has {counts}", shown, part) if is_clear else None
         below: list[Kind] = [*(one for one in KINDS if inside[one]), "section"]
         kind = below[0] if kind is None or (kind == "section" and part.kind == "chapter") else kind
         head = f"{part.full_name} has {_count(inside[kind], kind)}"
-        return _under(head, inside[kind], part) if kind in below else None
+        return _list_under(head, inside[kind], part) if kind in below else None
 
     def _say_next(self, part: Part, by: int, kind: Kind | None) -> list[Line] | None:
         kind = kind or part.kind
@@ -142,15 +153,8 @@ class _Answerer:
         name = there.name if here.above is there.above else there.full_name
         return [Line(f"{'After' if by > 0 else 'Before'} {here.full_name} comes {name}.", (here, there))]
 
-    def _find_where(self, topic: str, kind: Kind | None) -> list[Line] | None:
-        """Only where a heading names it; what else the book says of it is for the search."""
-        for kinds in ((kind,), ("chapter", "lesson"), ("section", "subsection")):
-            if found := places.find_named(topic, [one for one in self.contents.parts if one.kind in kinds]):
-                return _under("By its headings, the book has that in", found, in_full=True)
-        return None
 
-
-def _under(head: str, parts: Sequence[Part], page: Part | None = None, in_full: bool = False) -> list[Line]:
+def _list_under(head: str, parts: Sequence[Part], page: Part | None = None, in_full: bool = False) -> list[Line]:
     """A list below its heading. What stands together need not say each time where it stands."""
     listed, in_full = set(parts), in_full or len({one.above for one in parts}) > 1
     cited = (page,) if page and page.page and len(parts) < SHOWN else ()
@@ -172,7 +176,7 @@ class Lessons(Protocol):
 async def cite_structure(
     answer: StructureAnswer, lessons: Lessons, hardware_tier: int | None = None
 ) -> tuple[tuple[Statement, ...], tuple[Source, ...]]:
-    """The lines with their marks, and the heading that each repeats. What needs more hardware is named, and not quoted."""
+    """The lines with their marks, and the heading that each repeats. What needs more hardware is named, not quoted."""
     sources: dict[tuple[str, int | None], Source] = {}
     statements: list[Statement] = []
     for line in answer.lines:
@@ -183,7 +187,7 @@ async def cite_structure(
             if source and (hardware_tier is None or source.passage.chunk.hardware_tier <= hardware_tier):
                 sources.setdefault(spot, source)
         cites = tuple(sources[spot].number for spot in spots if spot in sources)
-        text = re.sub("([.:]?)$", "".join(f" [{number}]" for number in cites) + r"\1", line.text, count=1)
+        text = re.sub("([.:]?)$", "".join(f" {to_mark(number)}" for number in cites) + r"\1", line.text, count=1)
         repeats = cites and line.text.lstrip().startswith("- ")
         verdict = ("verbatim", "") if repeats else ("supported", "by the book's outline")
         statements.append(Statement(text, cites, *verdict))
@@ -197,7 +201,7 @@ def _find_quotes(part: Part, chunks: Sequence[Chunk], number: int) -> Iterator[S
     own = [one for at, one in enumerate(placed) if at == part.section and one.section.title == part.title]
     spans = [(chunks[one.chunk], one.heading.start, one.heading.end) for one in own]
     for one in find_headings(first.text):
-        if places.key(one.title) == places.key(title) or not first.text[: one.start].strip(" #\n"):
+        if places.title_key(one.title) == places.title_key(title) or not first.text[: one.start].strip(" #\n"):
             spans.append((first, one.start, one.end))
     spans += [(first, *line.span()) for line in re.finditer(r"\w[^\n]*", first.text)]
     for chunk, start, end in spans:

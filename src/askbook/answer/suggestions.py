@@ -1,4 +1,4 @@
-"""Questions to begin with: made of a book's definitions and headings, asked, and kept where the book answers them best."""
+"""Questions to begin with: made from a book's definitions and headings, tried, and kept where it answers them best."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from askbook.answer.appraisal import Appraiser
 from askbook.answer.calibration import Calibrations
 from askbook.answer.confidence import LEVELS
 from askbook.answer.followups import resolve_question
-from askbook.answer.guardrail import check_question
+from askbook.answer.guardrail import is_command
 from askbook.answer.librarian import choose_excerpts
 from askbook.answer.structure import asks_structure
 from askbook.answer.units import split_blocks
@@ -24,15 +24,15 @@ from askbook.reading.reader import Reader
 from askbook.store.ledger import Ledger
 
 KEPT, LESSONS, OF_A_LESSON = 6, 12, 3
-"""Asked are at most three questions of each of twelve lessons."""
+"""At most three questions of each of twelve lessons are tried."""
 TOP_K = 10
 LOOKS_MOST, LOOK_SECONDS = 100, 0.2
-"""Readers come first; where they never leave a gap, a question of this kind takes its turn."""
+"""Readers come first. After so many looks a question is tried beside theirs."""
 LONGEST = 80
 _OPENS_SENTENCE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ`*"
 
 _DEFINITION = re.compile(
-    r"(?P<article>(?:An?|The) )?(?P<name>[A-Za-z`*][\w`*-]*(?: [\w`*-]+){0,3})(?: \([^()]{1,40}\))? is (?:an?|the) "
+    r"(?P<article>(?:An?|The) )?(?P<name>[A-Za-z`*][\w`*-]*(?: (?!(?:an?|the) )[\w`*-]+){0,3})(?: \([^()]{1,40}\))? is (?:an?|the) "
 )
 _POINTS = re.compile(
     r"(?:this|that|it|there|here|which|what|one|each|following|result|first|second|next|last)\b", re.IGNORECASE
@@ -42,7 +42,7 @@ _SIGNS = "`*_ .:!"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Candidate:
     question: str
     lesson: int
     level: ConfidenceLevel
@@ -62,7 +62,7 @@ class Suggester:
     async def suggest(self, book_id: str) -> tuple[str, ...]:
         """From all over the book; all of the best level that was reached, none that would be refused."""
         outline = await self.ledger.load_outline(book_id)
-        asked: list[_Asked] = []
+        asked: list[_Candidate] = []
         for number, lesson in _spread(outline.lessons):
             chunks = await self.ledger.load_lesson(book_id, lesson.parent_doc_id)
             for question in islice(make_questions(lesson, chunks), OF_A_LESSON):
@@ -76,11 +76,14 @@ class Suggester:
         kept = sorted((one for one in asked if one.level == best), key=lambda one: -one.chance)[:KEPT]
         return tuple(one.question for one in sorted(kept, key=lambda one: one.lesson))
 
-    async def _ask(self, book_id: str, question: str, lesson: int) -> _Asked | None:
-        """As a reader's question is answered, without a model; None where the book would not answer, or nobody could read."""
-        if check_question(question) is not None or asks_structure(question):
+    async def _ask(self, book_id: str, question: str, lesson: int) -> _Candidate | None:
+        """As a reader's question is answered, without a model; None where it would be refused, or none was read."""
+        if is_command(question) or asks_structure(question):
             return None
-        await self._let_others_ask()
+        for _ in range(LOOKS_MOST):
+            if self.reader is None or not self.reader.askers:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
         calibration = (await self.calibrations.choose(book_id)).calibration
         text = resolve_question(question, ()).text
         outcome = await self.searcher.search(text, Filters(book_id), limit=TOP_K, relevance=calibration.relevance)
@@ -91,13 +94,9 @@ class Suggester:
         confidence = found.confidence
         if found.hurried or not confidence.should_answer or not choose_excerpts(found.reads):
             return None
-        return _Asked(question, lesson, confidence.confidence_level, confidence.chance or confidence.average_similarity)
-
-    async def _let_others_ask(self) -> None:
-        for _ in range(LOOKS_MOST):
-            if self.reader is None or not self.reader.askers:
-                return
-            await asyncio.sleep(LOOK_SECONDS)
+        return _Candidate(
+            question, lesson, confidence.confidence_level, confidence.chance or confidence.average_similarity
+        )
 
 
 def make_questions(lesson: OutlineLesson, chunks: Sequence[Chunk]) -> Iterator[str]:
@@ -118,13 +117,11 @@ def _ask_definitions(chunks: Sequence[Chunk]) -> Iterator[str]:
         for unit in units:
             found = _DEFINITION.match(chunk.text, unit.start, unit.end)
             if found and chunk.text[unit.start] in _OPENS_SENTENCE and not _POINTS.match(found["name"]):
-                yield f"What is {(found['article'] or '').lower()}{_as_inside(found['name'].strip(_SIGNS), text)}?"
-
-
-def _as_inside(name: str, text: str) -> str:
-    """As it is written inside a sentence: a large letter may be the sentence's alone."""
-    small = name[0].lower() + name[1:]
-    return small if re.search(rf"\b{re.escape(small)}\b", text) else name
+                name = found["name"].strip(_SIGNS)
+                # As it is written inside a sentence: a large letter may be the sentence's alone.
+                small = name[0].lower() + name[1:]
+                name = small if re.search(rf"\b{re.escape(small)}\b", text) else name
+                yield f"What is {(found['article'] or '').lower()}{name}?"
 
 
 def _ask_heading(title: str) -> str | None:
@@ -134,7 +131,7 @@ def _ask_heading(title: str) -> str | None:
 
 
 def _spread(lessons: Sequence[OutlineLesson]) -> list[tuple[int, OutlineLesson]]:
-    """As many as are asked, each with its place; half of them go through the whole book, and the others lie between."""
+    """The lessons to try, each with its place: every other one through the whole book first, then those between."""
     taught = [one for one in lessons if one.lesson > 0] or list(lessons)
     step = max(1.0, len(taught) / LESSONS)
     picked = [(int(at * step), taught[int(at * step)]) for at in range(min(LESSONS, len(taught)))]

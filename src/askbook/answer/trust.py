@@ -75,7 +75,9 @@ class Evidence:
         """On the seeds' scale; below the gate where the book does not seem to answer."""
         if self.chance_in_book < GATE_CHANCE:
             return GATE * self.chance_in_book / GATE_CHANCE
-        return _interpolate(self.chance_shown)
+        chance = self.chance_shown
+        (low, least), (high, most) = next(step for step in pairwise(STEPS) if chance <= step[1][0])
+        return least + (most - least) * (chance - low) / (high - low)
 
 
 def gather_evidence(reads: Sequence[Read], found: float, follows: bool = False) -> Evidence:
@@ -103,13 +105,6 @@ def rate_passages(
     mean = average_score(passages)
     spread = SPREAD * confidence * (1 - confidence)
     return [replace(one, relevance=min(max(confidence + spread * (one.score - mean), 0.0), 1.0)) for one in passages]
-
-
-def _interpolate(chance: float) -> float:
-    for (low, least), (high, most) in pairwise(STEPS):
-        if chance <= high:
-            return least + (most - least) * (chance - low) / (high - low)
-    return 1.0
 
 
 def _curve(weights: Sequence[float], *values: float) -> float:

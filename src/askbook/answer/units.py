@@ -1,9 +1,9 @@
-"""A passage's text as what may be quoted of it: sentences, list items, listings and tables, each of them whole."""
+"""What may be quoted of a passage's text: sentences, listings and tables, each of them whole."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -13,15 +13,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from askbook.answer.cleaning import clean
-from askbook.formulas import MATH, add_formulas
+from askbook.formulas import add_formulas
 
-UnitKind = Literal["sentence", "item", "definition", "code", "table"]
+UnitKind = Literal["sentence", "code", "table"]
 BlockKind = Literal["prose", "list", "steps", "code", "table"]
 
 Span = tuple[int, int]
 
-ITEM_WORDS = 45
-"""A list item of so many words is one unit; a longer one is cut into its sentences."""
 LABEL_WORDS = 6
 BRACKET_CHARS = 200
 REMEMBERED = 128
@@ -36,7 +34,6 @@ _INLINE_TAGS = frozenset(_INLINE_NAMES.split())
 
 _CONTAINER = re.compile(r"[ \t>]*")
 _NEXT_LINE = re.compile(r"(?<=\n)[ \t>]+")
-_DEFINES = re.compile(r"[^\n]{1,100}\n[ \t>]*:[ \t]")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
@@ -52,7 +49,7 @@ _OPENS_TAG = re.compile(r"</?([A-Za-z][\w.-]*)(?=[\s/>])")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """`text[start:end]`; of a sentence or an item the words alone, without the list's marker."""
+    """`text[start:end]`; of a sentence the words alone, without a list's marker."""
 
     kind: UnitKind
     start: int
@@ -88,7 +85,7 @@ def may_quote(text: str) -> bool:
     return clean(text) == text and not _HIDES.search(marked_up) and _INLINE_TAGS.issuperset(tags)
 
 
-def show(text: str, prefix: str) -> str:
+def without_prefix(text: str, prefix: str) -> str:
     """A quote without what its container puts before each line: the indent of a list item, the sign of a quotation."""
     return re.sub(rf"\n[ \t>]{{0,{len(prefix)}}}", "\n", text) if prefix else text
 
@@ -133,19 +130,30 @@ class _Reading:
     def read(self) -> Iterator[Block]:
         at = 0
         while at < len(self._tokens):
-            token = self._tokens[at]
-            end = self._find_close(at)
+            token, end = self._tokens[at], self._find_close(at)
             match token.type:
                 case "heading_open":
-                    self._enter(int(token.tag[1]), self._tokens[at + 1].content)
+                    level = int(token.tag[1])
+                    above = [heading for heading in self._path if heading[0] < level]
+                    self._path = [*above, (level, self._tokens[at + 1].content)]
                 case "bullet_list_open" | "ordered_list_open":
-                    yield self._read_list(at, end)
+                    first, stop = self._lines_of(token)
+                    units = [unit for inner in range(at, end) for unit in self._read_units(inner)]
+                    own = (item for item in self._tokens[at:end] if item.level == token.level + 1)
+                    items = tuple(self._lines_of(item) for item in own if item.type == "list_item_open")
+                    yield Block(_LISTS[token.type], first, stop, tuple(units), self._headings, items)
                 case "blockquote_open":
                     end = at + 1
+                case _ if units := tuple(self._read_units(at)):
+                    kind: BlockKind = "prose" if units[0].kind == "sentence" else units[0].kind
+                    yield Block(kind, units[0].start, units[-1].end, units, self._headings)
                 case _:
-                    if block := self._read_leaf(at):
-                        yield block
+                    pass
             at = end
+
+    @property
+    def _headings(self) -> tuple[str, ...]:
+        return tuple(title for _, title in self._path)
 
     def _find_close(self, at: int) -> int:
         """Where the tokens go on behind this one and all that it holds."""
@@ -156,48 +164,35 @@ class _Reading:
         inside = range(at + 1, len(self._tokens))
         return 1 + next(n for n in inside if self._tokens[n].type == close and self._tokens[n].level == token.level)
 
-    def _enter(self, level: int, title: str) -> None:
-        self._path = [above for above in self._path if above[0] < level]
-        self._path.append((level, title))
-
-    def _block(self, kind: BlockKind, start: int, end: int, units: Iterable[Unit], items: Iterable[Span] = ()) -> Block:
-        return Block(kind, start, end, tuple(units), tuple(title for _, title in self._path), tuple(items))
-
-    def _read_list(self, at: int, end: int) -> Block:
-        first, stop = self._lines_of(self._tokens[at])
-        units = [unit for inner in range(at, end) for unit in self._read_units(inner, in_list=True)]
-        own = (token for token in self._tokens[at:end] if token.level == self._tokens[at].level + 1)
-        items = [self._lines_of(token) for token in own if token.type == "list_item_open"]
-        return self._block(_LISTS[self._tokens[at].type], first, stop, units, items)
-
-    def _read_leaf(self, at: int) -> Block | None:
-        units = list(self._read_units(at, in_list=False))
-        if not units:
-            return None
-        kind: BlockKind = units[0].kind if units[0].kind in ("code", "table") else "prose"
-        return self._block(kind, units[0].start, units[-1].end, units)
-
-    def _read_units(self, at: int, in_list: bool) -> Iterator[Unit]:
+    def _read_units(self, at: int) -> Iterator[Unit]:
         token = self._tokens[at]
         match token.type:
             case "paragraph_open":
-                yield from _split_prose(self._text, *self._paragraph(self._tokens[at + 1]), in_list)
-            case "fence" | "code_block":
-                start, end = self._lines_of(token)
-                if token.content.strip() and clean(self._text[start:end]) == self._text[start:end]:
-                    yield Unit("code", self._text.find(token.markup, start, end) if token.markup else start, end)
-            case type if type == MATH:
+                inline = self._tokens[at + 1]
+                assert inline.map is not None
+                start, end = self._starts[inline.map[0]], min(self._starts[inline.map[1]], len(self._text))
+                # Without what its container puts before it.
+                start = self._text.find(inline.content.split("\n", 1)[0], start)
+                yield from _split_prose(self._text, start, end)
+            case "fence" | "code_block" | "math":
                 # Half a formula is none, and without its signs it is not read as one.
                 start, end = self._lines_of(token)
-                if clean(self._text[start:end]) == self._text[start:end]:
-                    yield Unit("code", start, end)
+                if token.content.strip() and clean(self._text[start:end]) == self._text[start:end]:
+                    yield Unit("code", self._text.find(token.markup, start, end), end)
             case "table_open":
                 start, end = self._lines_of(token)
                 if may_quote(self._text[start:end]):
                     yield Unit("table", start, end)
             case "html_block":
-                for start, end in _split_html(self._text, *self._lines_of(token)):
-                    yield from _split_prose(self._text, start, end, in_list)
+                start, end = self._lines_of(token)
+                # What stands between the tags that make blocks; nothing where something is hidden.
+                if _HIDES.search(self._text, start, end) or _RUNS.search(self._text, start, end):
+                    return
+                for tag in _TAG.finditer(self._text, start, end):
+                    if tag[1].lower() not in _INLINE_TAGS:
+                        yield from _split_prose(self._text, start, tag.start())
+                        start = tag.end()
+                yield from _split_prose(self._text, start, end)
             case _:
                 return
 
@@ -208,24 +203,6 @@ class _Reading:
         indented = token.type == "code_block"
         start = start if indented else _CONTAINER.match(self._text, start, end).end()  # pyright: ignore[reportOptionalMemberAccess]
         return start, start + len(self._text[start:end].rstrip())
-
-    def _paragraph(self, inline: Token) -> Span:
-        """Its text, without what its container puts before it."""
-        assert inline.map is not None
-        start, end = self._starts[inline.map[0]], min(self._starts[inline.map[1]], len(self._text))
-        return self._text.find(inline.content.split("\n", 1)[0], start), end
-
-
-def _split_html(text: str, start: int, end: int) -> Iterator[Span]:
-    """What stands between the tags that make blocks; nothing where something is hidden."""
-    if _HIDES.search(text, start, end) or _RUNS.search(text, start, end):
-        return
-    at = start
-    for tag in _TAG.finditer(text, start, end):
-        if tag[1].lower() not in _INLINE_TAGS:
-            yield at, tag.start()
-            at = tag.end()
-    yield at, end
 
 
 # --- sentences ------------------------------------------------------------------------------------
@@ -346,21 +323,12 @@ def _join_labels(text: str, spans: Sequence[Span]) -> Iterator[Span]:
             yield start, end
 
 
-def _split_prose(text: str, start: int, end: int, in_list: bool) -> Iterator[Unit]:
-    opening = _CHECKBOX.match(text, start, end) if in_list else None
-    start = opening.end() if opening else start
+def _split_prose(text: str, start: int, end: int) -> Iterator[Unit]:
+    if opening := _CHECKBOX.match(text, start, end):
+        start = opening.end()
     paragraph = text[start:end]
-    defines = _DEFINES.match(paragraph) is not None
-    whole = defines or (in_list and len(paragraph.split()) <= ITEM_WORDS)
-    kind: UnitKind = "definition" if defines else "item" if whole else "sentence"
-    trimmed = _trim(paragraph, 0, len(paragraph))
-    spans = ([trimmed] if trimmed else []) if whole else split_sentences(paragraph)
-    for first, stop in spans:
+    for first, stop in split_sentences(paragraph):
         said = paragraph[first:stop]
-        if may_quote(said) and _says_something(said):
-            yield Unit(kind, start + first, start + stop)
-
-
-def _says_something(text: str) -> bool:
-    """More than tags and signs."""
-    return bool(_WORD.search(_TAG.sub(" ", text)))
+        # More than tags and signs.
+        if may_quote(said) and _WORD.search(_TAG.sub(" ", said)):
+            yield Unit("sentence", start + first, start + stop)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from agents import ModelSettings, TResponseInputItem
 from agents.models.chatcmpl_converter import Converter
@@ -76,56 +76,36 @@ class Wire(Protocol):
     path: str
 
     def write(
-        self, model: str, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, tool: Any
+        self, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, form: Form
     ) -> dict[str, Any]:
-        """The request; None is left out of it. `tool`: the parameters of the one tool, as JSON Schema."""
-        ...
-
-    def write_judgement(
-        self, model: str, rules: str, case: str, settings: ModelSettings, schema: Any
-    ) -> dict[str, Any]:
-        """A request without tools, whose answer is JSON of this schema."""
+        """What its request has besides what both have; None is left out of it."""
         ...
 
     def read(self, event: Mapping[str, Any], heard: Heard) -> None: ...
 
 
-def open_wire(api: Literal["chat", "responses"]) -> Wire:
-    return ResponsesWire() if api == "responses" else ChatWire()
+@dataclass(frozen=True)
+class Form:
+    """What an answer may be: a call of the one tool or a text, or JSON of this schema alone."""
+
+    tool: dict[str, Any] | None = None
+    """The parameters of the tool, as JSON Schema."""
+    schema: dict[str, Any] | None = None
 
 
 class ChatWire:
     path = "/chat/completions"
 
     def write(
-        self, model: str, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, tool: Any
+        self, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, form: Form
     ) -> dict[str, Any]:
+        verdicts = {"name": VERDICTS, "strict": True, "schema": form.schema}
         return {
-            "model": model,
             "messages": [{"role": "system", "content": rules}, *Converter.items_to_messages(items)],
-            "tools": [{"type": "function", "function": _to_function(tool)}],
-            "tool_choice": settings.tool_choice,
-            "temperature": settings.temperature,
+            "tools": form.tool and [{"type": "function", "function": _to_function(form.tool)}],
+            "response_format": form.schema and {"type": "json_schema", "json_schema": verdicts},
             "max_tokens": settings.max_tokens,
-            "stream": True,
             "stream_options": {"include_usage": True},
-            "store": False,
-        }
-
-    def write_judgement(
-        self, model: str, rules: str, case: str, settings: ModelSettings, schema: Any
-    ) -> dict[str, Any]:
-        return {
-            "model": model,
-            "messages": [{"role": "system", "content": rules}, {"role": "user", "content": case}],
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": VERDICTS, "strict": True, "schema": schema},
-            },
-            "temperature": settings.temperature,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "store": False,
         }
 
     def read(self, event: Mapping[str, Any], heard: Heard) -> None:
@@ -158,31 +138,15 @@ class ResponsesWire:
     path = "/responses"
 
     def write(
-        self, model: str, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, tool: Any
+        self, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, form: Form
     ) -> dict[str, Any]:
+        verdicts = {"type": "json_schema", "name": VERDICTS, "strict": True, "schema": form.schema}
         return {
-            "model": model,
             "instructions": rules,
             "input": [_without_id(item) for item in items],
-            "tools": [{"type": "function", **_to_function(tool)}],
-            "tool_choice": settings.tool_choice,
-            "temperature": settings.temperature,
+            "tools": form.tool and [{"type": "function", **_to_function(form.tool)}],
+            "text": form.schema and {"format": verdicts},
             "max_output_tokens": settings.max_tokens,
-            "stream": True,
-            "store": False,
-        }
-
-    def write_judgement(
-        self, model: str, rules: str, case: str, settings: ModelSettings, schema: Any
-    ) -> dict[str, Any]:
-        return {
-            "model": model,
-            "instructions": rules,
-            "input": [{"role": "user", "content": case}],
-            "text": {"format": {"type": "json_schema", "name": VERDICTS, "strict": True, "schema": schema}},
-            "temperature": settings.temperature,
-            "stream": True,
-            "store": False,
         }
 
     def read(self, event: Mapping[str, Any], heard: Heard) -> None:
@@ -228,19 +192,19 @@ def _without_id(item: Any) -> Any:
     return {name: value for name, value in item.items() if name != "id"}
 
 
-def _to_function(tool: Any) -> dict[str, Any]:
+def _to_function(tool: dict[str, Any]) -> dict[str, Any]:
     return {"name": NAME, "description": DESCRIPTION, "parameters": tool, "strict": False}
 
 
 async def read_events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each server-sent event. Split at line feeds alone: a text may hold what Unicode calls a line's end."""
+    """The data of each server-sent event. Lines end at line feeds alone: a text may hold what Unicode calls an end."""
     rest, data = bytearray(), bytearray()
     async for part in parts:
         rest += part
         # Looked for in what is new alone: an event may come byte by byte.
         *lines, rest = rest.split(b"\n") if b"\n" in part else [rest]
-        for line in (one.rstrip(b"\r") for one in lines):
-            if line:
+        for line in lines:
+            if line := line.rstrip(b"\r"):
                 data += _read_data(line)
             elif data:
                 yield bytes(data.strip())

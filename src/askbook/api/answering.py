@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from asyncio import FIRST_COMPLETED
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,55 +14,51 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.types import Receive, Scope, Send
 
-from askbook.api.failing import ClientLeft
+from askbook.answer.ask import get_reply as take_reply
+from askbook.api.failing import ClientLeft, to_unknown
 from askbook.api.metrics import Metrics
-from askbook.api.problems import to_outside
 from askbook.api.running import NEEDED, Running
-from askbook.api.schemas import ErrorResponse
 from askbook.domain import AnswerEvent, Failed, Question, Refusal, Replied, StateChanged
 from askbook.errors import AskbookError, EmbedderUnavailable
+from askbook.shapes.problems import ErrorResponse, to_outside
 from askbook.wiring import Askbook
 
 End = Coroutine[Any, Any, Exception]
-"""Waits for a reason to stop."""
+"""Ends with the reason to stop an answer."""
 Event = AnswerEvent | None
-"""None: nothing has happened for a while."""
+"""None where nothing came for a while."""
 
 
 async def get_reply(running: Running, request: Request, question: Question, askbook: Askbook | None = None) -> Replied:
-    """The whole answer at once; a client that leaves ends it."""
-    async with contextlib.aclosing(_follow(running, question, askbook, [_left(request)])) as events:
-        async for event in events:
-            if isinstance(event, Failed):
-                raise event.error
-            if isinstance(event, Replied):
-                return check_reply(event)
-    raise AssertionError("a question ends in a reply or a failure")
+    """The whole answer at once. It ends when its client leaves."""
+    async with contextlib.aclosing(_follow(running, question, askbook, [_await_leaving(request)])) as events:
+        return await take_reply(events)
 
 
-def check_reply(replied: Replied) -> Replied:
-    """That a service is down is no answer, and no refusal of the book."""
-    reply = replied.reply
-    if isinstance(reply, Refusal) and reply.reason == "provider_down":
-        raise EmbedderUnavailable(reply.text, reply.advice or None)
-    return replied
+def fail_without_service(event: AnswerEvent) -> AnswerEvent:
+    """A service that is down is a failure. The book refuses nothing."""
+    if isinstance(event, Replied) and isinstance(event.reply, Refusal) and event.reply.reason == "provider_down":
+        return Failed(EmbedderUnavailable(event.reply.text, event.reply.advice or None))
+    return event
 
 
 async def stream_reply(
     running: Running,
     question: Question,
-    write: Callable[[AnswerEvent], Awaitable[Iterable[bytes]]],
-    headers: dict[str, str],
+    write: Callable[[AnswerEvent], Iterable[bytes]],
     askbook: Askbook | None = None,
 ) -> EventStream:
-    """The answer as it comes; `write` puts an event on the wire. What fails before there is anything to send is raised."""
+    """The answer as it comes; `write` puts an event on the wire. What fails before there is anything to send is raised.
+
+    The session is told before the answer: whose stream breaks off can go on in it."""
     events = _follow(running, replace(question, streamed=True), askbook, [])
     try:
         opening = await _begin(events)
     except BaseException:
         await events.aclose()
         raise
-    return EventStream(_write_all(running.metrics, opening, events, write), headers)
+    pieces = _write_all(running.metrics, opening, events, write)
+    return EventStream(pieces, {"X-Session-ID": question.thread_id or ""})
 
 
 class EventStream(StreamingResponse):
@@ -90,24 +86,23 @@ def to_event(name: str | None, data: str) -> bytes:
 
 
 def to_failure(error: Exception) -> ErrorResponse:
-    """What a stream says of a failure, when it is too late for a status."""
-    if isinstance(error, AskbookError):
-        return to_outside(error)
-    return ErrorResponse(error="unknown_error", message="something went wrong in askbook", status_code=500)
+    """The body of an `error` event: its stream has begun, so no status can tell."""
+    return to_outside(error) if isinstance(error, AskbookError) else to_unknown()
 
 
 # --- the events of one question -------------------------------------------------------------------
 
 
-async def _begin(events: AsyncIterator[Event]) -> list[AnswerEvent]:
-    """Up to the first that says something."""
+async def _begin(events: AsyncGenerator[Event]) -> list[AnswerEvent]:
+    """The events up to the first that says something, or up to the first silence, which ends the wait of the reader."""
     opening: list[AnswerEvent] = []
     async for event in events:
         if isinstance(event, Failed):
             raise event.error
-        if event is not None:
-            opening.append(event)
-        if event is not None and not isinstance(event, StateChanged):
+        if event is None:
+            break
+        opening.append(event)
+        if not isinstance(event, StateChanged):
             break
     return opening
 
@@ -116,22 +111,22 @@ async def _write_all(
     metrics: Metrics,
     opening: Sequence[AnswerEvent],
     events: AsyncGenerator[Event],
-    write: Callable[[AnswerEvent], Awaitable[Iterable[bytes]]],
+    write: Callable[[AnswerEvent], Iterable[bytes]],
 ) -> AsyncGenerator[bytes]:
     with metrics.streams.track_inprogress():
         async with contextlib.aclosing(events):
             for event in opening:
-                for piece in await write(event):
+                for piece in write(event):
                     yield piece
             async for event in events:
-                for piece in [KEEPALIVE_COMMENT] if event is None else await write(event):
+                for piece in [KEEPALIVE_COMMENT] if event is None else write(event):
                     yield piece
 
 
 async def _follow(
     running: Running, question: Question, askbook: Askbook | None, ends: Sequence[End]
 ) -> AsyncGenerator[Event]:
-    """The events of a question, until its last or until one of the ends has come. None where nothing came for a while."""
+    """The events of a question, up to its last or to the first reason to stop; None where nothing came for a while."""
     events = (askbook or running.askbook).ask(question)
     own = [running.watch.until_down(NEEDED), *(asyncio.create_task(end) for end in ends)]
     reasons = [*own, running.closing.over]
@@ -149,6 +144,7 @@ async def _follow(
                 event = Failed(next(reason.result() for reason in reasons if reason.done()))
             if event is not None:
                 running.metrics.note_event(event)
+                event = fail_without_service(event)
             yield event
             if isinstance(event, Replied | Failed):
                 return
@@ -165,7 +161,7 @@ async def _close(coming: asyncio.Future[AnswerEvent] | None, events: AsyncGenera
     await events.aclose()
 
 
-async def _left(request: Request) -> Exception:
+async def _await_leaving(request: Request) -> Exception:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     return ClientLeft()

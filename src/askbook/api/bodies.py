@@ -1,4 +1,4 @@
-"""How large and how slow a request may be. Its body is here whole before anybody looks at it."""
+"""How large and how slow a request may be. Its body is read whole before a route sees it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from askbook.api.failing import to_response
-from askbook.api.problems import to_problem
 from askbook.errors import AskbookError, HeadersTooLarge, TooLarge, TooSlow
+from askbook.shapes.problems import to_problem
 
 HEADERS_MAX = 100
 HEADER_BYTES = 16 * 1024
@@ -25,7 +25,7 @@ class _Gone(Exception):
 
 @dataclass(frozen=True)
 class BoundedRequests:
-    """Pure ASGI: a stream behind it flows as it would without."""
+    """Pure ASGI, so that it does not hold up a streamed answer."""
 
     app: ASGIApp
     body_bytes: int
@@ -41,7 +41,9 @@ class BoundedRequests:
         except _Gone:
             return None
         except AskbookError as error:
-            return await _refuse(error, scope, receive, send)
+            # On an open connection the unread rest would be read as the next request.
+            refusal = to_response(to_problem(error), scope, {"Connection": "close"})
+            return await refusal(scope, receive, send)
         await self.app(scope, _replay(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
@@ -58,14 +60,14 @@ async def _check_head(scope: Scope, receive: Receive, limit: int) -> None:
     error = _find_excess(scope, limit)
     if error is None:
         return
-    # Who asks before sending has sent nothing yet.
+    # A client that sends `Expect` has not sent its body yet.
     if not any(name == b"expect" for name, _ in scope["headers"]):
         await _drain(receive)
     raise error
 
 
 def _find_excess(scope: Scope, limit: int) -> AskbookError | None:
-    """What the headers say is enough to refuse it; that they say little is no promise."""
+    """What the headers announce can refuse a request. A small announcement does not admit it: the body is counted too."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     if len(scope["headers"]) > HEADERS_MAX or size > HEADER_BYTES:
         return HeadersTooLarge(f"a request has at most {HEADERS_MAX} headers, of {HEADER_BYTES} bytes in all")
@@ -99,7 +101,7 @@ def _too_large(limit: int) -> TooLarge:
 
 
 async def _drain(receive: Receive) -> None:
-    """Some of what is still coming: a client that is cut off while it sends would never read why."""
+    """Reads some of what is still coming: a client that is cut off while it sends never reads the answer."""
     drained = 0
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
@@ -113,7 +115,7 @@ async def _drain(receive: Receive) -> None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body at once; after it what comes, which is that the client leaves."""
+    """Gives the body at once, and then whatever comes: the news that the client has left."""
     told = False
 
     async def receive_again() -> Message:
@@ -124,9 +126,3 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive_again
-
-
-async def _refuse(error: AskbookError, scope: Scope, receive: Receive, send: Send) -> None:
-    # What is left of the request would be taken for the next one.
-    response = to_response(to_problem(error), scope, {"Connection": "close"})
-    await response(scope, receive, send)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LOCAL_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
 
-# What proxies, balancers and tunnels add to a request, and nobody who asks by himself.
+# Headers that proxies, balancers and tunnels add, and that no direct client sends.
 _PROXY = re.compile(
     r"(?:x-)?forwarded.*|(?:.*-)?via|x-real-.*|x-remote-.*|.*-ip|.*clientip|cf-.*|cdn-.*|cloudfront-.*"
     r"|surrogate-.*|x-original-.*|x-rewrite-.*|x-scheme|front-end-.*"
@@ -42,18 +42,12 @@ class Caller:
     key_id: str
     """Empty for the owner of the machine."""
     owner: str
-    """Whose threads; each key has its own, and each reader of a site's key."""
+    """Owns the threads. Each key is an owner, and so is each reader who uses a site's key."""
     role: Role
-    tenant: str = ""
-    books: tuple[str, ...] | None = None
-    """The public ids of the books it may read; None: all of its tenant."""
-
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.tenant, self.books)
+    scope: Scope
 
 
-MACHINE = Caller(key_id="", owner="", role="admin")
+MACHINE = Caller(key_id="", owner="", role="admin", scope=Scope())
 
 
 async def get_caller(
@@ -61,26 +55,18 @@ async def get_caller(
     header: Annotated[str | None, Security(_header)],
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> Caller:
-    """For `Depends`: raises what becomes a 401 or a 429. One request of the key's minute is spent."""
+    """For `Depends`. Spends one request of the key's minute; raises what becomes a 401 or a 429."""
     caller = await _find_caller(request, header or (bearer.credentials if bearer else None))
     request.state.caller = caller
-    limiter: RateLimiter | None = request.app.state.limiter
-    if caller.key_id and limiter is not None:
-        await _spend(request, limiter, caller.key_id, 1)
+    await _spend(request, caller, 1)
     return caller
 
 
 async def get_admin(request: Request, caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
-    """What a route costs beyond one request, only those pay who may call it; all such routes are an admin's."""
+    """For `Depends`. Spends what the route costs beyond one request, after the role was checked."""
     if caller.role != "admin":
         raise NotAllowed("this needs the key of an admin", "`askbook keys create --role admin` makes one.")
-    limiter: RateLimiter | None = request.app.state.limiter
-    cost = COSTS.get(getattr(request.scope.get("route"), "path", ""), 1)
-    if cost > 1 and caller.key_id and limiter is not None:
-        # One is spent already, and no route costs more than a whole minute.
-        rest = min(cost, limiter.item.amount) - 1
-        if rest:
-            await _spend(request, limiter, caller.key_id, rest)
+    await _spend(request, caller, COSTS.get(getattr(request.scope.get("route"), "path", ""), 1), spent=1)
     return caller
 
 
@@ -91,8 +77,8 @@ async def _find_caller(request: Request, text: str | None) -> Caller:
     if key is not None:
         owner = _read_owner(request, key)
         await keys.touch(key)
-        return Caller(key.key_id, owner, key.role, key.scope.tenant, key.scope.books)
-    # A key that is not valid stands for somebody else; where none was ever made, a client had to send something.
+        return Caller(key.key_id, owner, key.role, key.scope)
+    # An invalid key means another caller. Where no key was ever made it means nothing: some clients must send one.
     if is_local(request) and (not text or not await keys.were_made()):
         return MACHINE
     if text:
@@ -101,7 +87,7 @@ async def _find_caller(request: Request, text: str | None) -> Caller:
 
 
 def _read_owner(request: Request, key: Key) -> str:
-    """Whose threads. A site's key is in every reader's hands: what only one of them knows tells them apart."""
+    """The owner of the threads. All readers of a site share its key, so a secret of each tells them apart."""
     if not key.origins:
         return key.key_id
     if request.headers.get("origin") not in key.origins:
@@ -125,7 +111,7 @@ def is_local(request: Request) -> bool:
         return False
     origin = request.headers.get("origin")
     if origin is not None:
-        return origin in (_own_origin(request), *running.settings.askbook_cors_origins)
+        return origin in (f"{request.url.scheme}://{request.url.netloc}", *running.settings.askbook_cors_origins)
     return request.headers.get("sec-fetch-site", "none") in _OWN_PAGE or _opens_page(request)
 
 
@@ -145,13 +131,9 @@ def _is_forwarded(request: Request) -> bool:
 
 
 def _opens_page(request: Request) -> bool:
-    """Somebody followed a link: what comes back is shown to them, and to no page of the site that had the link."""
+    """Whether a person followed a link. The answer is then shown to that person; the page with the link cannot read it."""
     goes = request.headers.get("sec-fetch-mode"), request.headers.get("sec-fetch-dest")
     return request.method == "GET" and goes == ("navigate", "document")
-
-
-def _own_origin(request: Request) -> str:
-    return f"{request.url.scheme}://{request.url.netloc}"
 
 
 def is_loopback(host: str) -> bool:
@@ -163,7 +145,14 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-async def _spend(request: Request, limiter: RateLimiter, key_id: str, cost: int) -> None:
+async def _spend(request: Request, caller: Caller, cost: int, spent: int = 0) -> None:
+    limiter: RateLimiter | None = request.app.state.limiter
+    if limiter is None or not caller.key_id:
+        return
+    # No route costs more than a whole minute.
+    key_id, cost = caller.key_id, min(cost, limiter.item.amount) - spent
+    if cost <= 0:
+        return
     allowance = request.state.allowance = await limiter.spend(key_id, cost)
     if not allowance.allowed:
         raise TooManyRequests(
@@ -175,21 +164,22 @@ async def _spend(request: Request, limiter: RateLimiter, key_id: str, cost: int)
 
 
 def find_books(caller: Caller, books: Iterable[BookRecord]) -> list[BookRecord]:
-    """Those that the caller may read."""
+    """The books that the caller may read."""
     return [record for record in books if caller.scope.holds(record.book_id)]
 
 
-def resolve_book(caller: Caller, public_id: str | None, books: Iterable[BookRecord]) -> str:
-    """The internal id of the book that was named, or of the only one. A foreign book is not there."""
+def pick_book(caller: Caller, public_id: str | None, books: Iterable[BookRecord]) -> BookRecord:
+    """The book that was named, or the only one. A book of another tenant is reported as missing."""
     own = find_books(caller, books)
     if public_id is not None:
-        book_id = to_internal_id(caller.tenant, public_id)
-        if all(record.book_id != book_id for record in own):
+        book_id = to_internal_id(caller.scope.tenant, public_id)
+        named = [record for record in own if record.book_id == book_id]
+        if not named:
             raise NotFound(f"there is no book {public_id[:64]}", "GET /info lists the books.")
-        return book_id
+        return named[0]
     if not own:
         raise NotFound("there is no book yet", "`askbook ingest FOLDER` makes one.")
     if len(own) > 1:
         names = ", ".join(to_public_id(record.book_id) for record in own)
         raise InputError(f"there are several books: {names}", "Name one as book_id.")
-    return own[0].book_id
+    return own[0]

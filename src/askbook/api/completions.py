@@ -1,38 +1,40 @@
-"""The bodies of /v1, as OpenAI's clients write and read them. What is ours comes beside: sources, session, refusal."""
+"""The bodies of /v1, as OpenAI's clients write and read them, with askbook's own fields added: sources, session, refusal."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from askbook.api.requests import SessionId, to_storable
-from askbook.api.schemas import ChatResponse, ChatSource, CheckedStatement, RefusalBody
+from askbook.api.requests import SessionId, clean_body
+from askbook.domain import Replied
 from askbook.errors import InputError
+from askbook.shapes.answers import ChatResponse, ChatSource, CheckedStatement, RefusalBody
 
 ANY_BOOK = "askbook"
 """The model's name for the only book there is, or for the first; `askbook/ID` names one."""
-MODEL = (
-    f"`{ANY_BOOK}/` and a book's id; `{ANY_BOOK}` alone is the first book that the key names, else the first there is."
-)
+ModelName = Annotated[
+    str,
+    Field(
+        max_length=200,
+        description=f"`{ANY_BOOK}/` and a book's id; `{ANY_BOOK}` alone is the first book that the key names, else the "
+        "first there is.",
+    ),
+]
 MESSAGES_MAX = 500
 TEXT_MAX = 100_000
 TEXT_PARTS = ("text", "input_text", "output_text")
 
 
+# --- what is sent ---------------------------------------------------------------------------------
+
+
 class _Sent(BaseModel):
-    """A client may send what only its own service knows: that is left alone."""
+    """Unknown fields are ignored: a client may send what only its usual service knows."""
 
     model_config = ConfigDict(extra="ignore")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _clean(cls, body: Any) -> Any:
-        try:
-            return to_storable(body)
-        except RecursionError:
-            raise PydanticCustomError("too_deep", "is nested too deeply") from None
+    _clean = model_validator(mode="before")(clean_body)
 
 
 class MessagePart(_Sent):
@@ -56,6 +58,12 @@ class SentMessage(_Said):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
+class InputItem(_Said):
+    """A message. Other items (tool calls, reasoning) have no role and are skipped."""
+
+    role: Literal["system", "developer", "user", "assistant"] | None = None
+
+
 class StreamOptions(_Sent):
     include_usage: bool = False
 
@@ -67,7 +75,7 @@ class CompletionRequest(_Sent):
         }
     )
 
-    model: str = Field(max_length=200, description=MODEL)
+    model: ModelName
     messages: list[SentMessage] = Field(
         min_length=1,
         max_length=MESSAGES_MAX,
@@ -80,16 +88,10 @@ class CompletionRequest(_Sent):
     )
 
 
-class InputItem(_Said):
-    """A message; what else there is (calls of tools, reasoning) has no role, and is passed over."""
-
-    role: Literal["system", "developer", "user", "assistant"] | None = None
-
-
 class ResponseRequest(_Sent):
     model_config = ConfigDict(json_schema_extra={"examples": [{"model": ANY_BOOK, "input": "What is a URDF file?"}]})
 
-    model: str = Field(max_length=200, description=MODEL)
+    model: ModelName
     input: Annotated[str, Field(max_length=TEXT_MAX)] | Annotated[list[InputItem], Field(max_length=MESSAGES_MAX)] = (
         Field(description="The question; or messages, of which the last asks, and those before are its conversation.")
     )
@@ -98,6 +100,26 @@ class ResponseRequest(_Sent):
         default=None, max_length=100, description="Go on from this response, in place of the earlier messages."
     )
     session_id: SessionId | None = Field(default=None, description="The same, by askbook's own name for it.")
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+class _Ours(BaseModel):
+    """The fields that askbook adds."""
+
+    sources: list[ChatSource] | None = None
+    session_id: str | None = None
+    confidence: float | None = None
+    confidence_level: str | None = None
+    refusal: RefusalBody | None = None
+    notices: list[str] | None = None
+    removed: list[CheckedStatement] | None = None
+
+
+def tell_ours(replied: Replied, session_id: str) -> dict[str, Any]:
+    chat = ChatResponse.from_replied(replied, session_id)
+    return {name: getattr(chat, name) for name in _Ours.model_fields}
 
 
 class UrlCitation(BaseModel):
@@ -129,38 +151,25 @@ class Choice(BaseModel):
 
 
 class Usage(BaseModel):
-    """The tokens of the model behind askbook. It counts them together: all stand under the prompt."""
+    """The tokens of the model behind askbook. They are counted together and reported as tokens of the prompt."""
 
     prompt_tokens: int
     completion_tokens: int = 0
     total_tokens: int
 
     @classmethod
-    def of(cls, tokens: int) -> Usage:
+    def of(cls, tokens: int) -> Self:
         return cls(prompt_tokens=tokens, total_tokens=tokens)
 
 
-class _Ours(BaseModel):
-    """What askbook tells beside."""
-
-    sources: list[ChatSource] | None = None
-    session_id: str | None = None
-    confidence: float | None = None
-    confidence_level: str | None = None
-    refusal: RefusalBody | None = None
-    notices: list[str] | None = None
-    removed: list[CheckedStatement] | None = None
-
-
-def pick_ours(chat: ChatResponse) -> dict[str, Any]:
-    return {name: getattr(chat, name) for name in _Ours.model_fields}
-
-
-class ChatCompletion(_Ours):
+class _Completion(_Ours):
     id: str
-    object: Literal["chat.completion"] = "chat.completion"
     created: int
     model: str
+
+
+class ChatCompletion(_Completion):
+    object: Literal["chat.completion"] = "chat.completion"
     choices: list[Choice]
     usage: Usage
 
@@ -178,11 +187,8 @@ class ChunkChoice(BaseModel):
     logprobs: None = None
 
 
-class ChatCompletionChunk(_Ours):
-    id: str
+class ChatCompletionChunk(_Completion):
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
-    created: int
-    model: str
     choices: list[ChunkChoice]
     usage: Usage | None = None
 
@@ -199,7 +205,7 @@ class ModelList(BaseModel):
     data: list[ModelInfo]
 
 
-# --- /v1/responses
+# --- /v1/responses --------------------------------------------------------------------------------
 
 
 class ResponseAnnotation(UrlCitation):
@@ -231,7 +237,7 @@ class ReasoningTokens(BaseModel):
 
 
 class ResponseUsage(BaseModel):
-    """As in `Usage`, all under the input."""
+    """As in `Usage`, all tokens are reported as input."""
 
     input_tokens: int
     input_tokens_details: CachedTokens = CachedTokens()

@@ -31,6 +31,8 @@ BEGIN, END = "\ue000", "\ue001"
 CITED_ID = "cited-passage"
 
 _LINE_MARKUP = re.compile(r"(?:[ \t>|]|(?:[-*+]|\d{1,9}[.)])[ \t]+|#{1,6}[ \t]+)*[*_~`]*")
+LEAST_MARKUP = 20
+"""Characters between two listings that a generator's markup makes."""
 _FENCE_LINE = re.compile(r"[ \t>]*+(?:`{3,}+|~{3,}+)[^\n]*+\n")
 _HTML_TAGS = (
     "a abbr address article aside audio b blockquote body br button canvas caption center cite code col colgroup dd del "
@@ -44,7 +46,7 @@ _CUSTOM_ID = re.compile(r"(?<!\s)\s*+(?:\{#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _PICTURE = re.compile(r"<img\b([^<>]{0,2000})>", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\[\^([^\[\]\s]{1,40})\]:?")
-_ADMONITION = re.compile(rf"({BEGIN}?)\[!(\w+)\][+-]?[ \t]*([^\n]*)(?:\n|$)")
+_TITLE = re.compile(rf"[{BEGIN}{END}]*\*\*(?P<words>(?:(?!\*\*)[^\n])+)\*\*[{BEGIN}{END}]*")
 _TASK = re.compile(rf"({BEGIN}?)\[([ xX])\] ")
 
 
@@ -78,6 +80,7 @@ def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
     pieces: list[Piece] = []
     starts: dict[int, str] = {}
     size = covered = last_line = 0
+    tail = ""
     for chunk in chunks:
         starts |= {one.at: one.url for one in chunk.sections} or {chunk.start: chunk.url}
         at, begun = 0, False
@@ -87,20 +90,25 @@ def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
             if known == piece.length:
                 continue
             if not begun:
-                opened = _FENCE_LINE.match(between)
-                label = "" if known or opened else between
-                between = _gap(piece.source_at - covered, chunk.first_line - last_line, bool(opened)) + label
+                lines = chunk.first_line - last_line
+                # One listing in two chunks, closed and opened anew where nothing but white space stands in the file.
+                opened = _FENCE_LINE.match(between) is not None
+                goes_on = opened and bool(tail) and piece.source_at - covered - lines < LEAST_MARKUP
+                tail = "" if goes_on else tail
+                label = "" if known or goes_on else between
+                gap = _gap(piece.source_at - covered, lines, goes_on)
+                parts += [tail]
+                size += len(tail)
+                between = gap + label
             text = chunk.text[piece.text_at + known : at]
             between = "" if known else between
             parts += between, text
             pieces.append(Piece(size + len(between), piece.source_at + known, len(text)))
             size += len(between) + len(text)
             covered, begun = piece.source_at + piece.length, True
-        tail = chunk.text[at:]
-        if begun and not _FENCE_LINE.match(tail.lstrip("\n") + "\n"):
-            parts.append(tail)
-            size += len(tail)
+        tail = chunk.text[at:] if begun else tail
         last_line = chunk.last_line
+    parts.append(tail)
     whole = "".join(parts)
     rebuilt = Rebuilt(whole, tuple(pieces), {})
     ends = [found.start() for found in re.finditer("\n", whole)]
@@ -223,21 +231,17 @@ def _mark_blocks(tokens: list[Token], lines: list[range]) -> None:
 
 
 def _dress(tokens: list[Token]) -> None:
-    """Admonitions as GitHub writes them, and the boxes of a list of tasks."""
+    """A quotation under a title in bold is an admonition; the boxes of a list of tasks."""
     for before, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if paragraph.type != "paragraph_open" or not inline.children:
             continue
         first = inline.children[0]
         if before.type == "list_item_open" and (task := _TASK.match(first.content)):
             first.content = task[1] + ("☐ " if task[2] == " " else "☑ ") + first.content[task.end() :]
-        elif before.type == "blockquote_open" and (found := _ADMONITION.match(inline.content)):
-            before.attrs |= {"class": "admonition", "data-kind": found[2].lower()}
-            # Up to the end of its line it is the title.
-            ends = [at for at, one in enumerate(inline.children) if one.type == "softbreak"]
-            title = Token("text", "", 0, content=found[1] + (found[3] or found[2].capitalize()))
-            strong = [Token("strong_open", "strong", 1), title, Token("strong_close", "strong", -1)]
-            rest = inline.children[ends[0] + 1 :] if ends else []
-            inline.children = [*strong, *([Token("hardbreak", "br", 0)] if rest else []), *rest]
+        elif before.type == "blockquote_open" and (found := _TITLE.fullmatch(inline.content)):
+            kind = re.sub(rf"[{BEGIN}{END}]", "", found["words"]).lower()
+            before.attrs |= {"class": "admonition", "role": "note", "data-kind": kind if kind.isalpha() else "titled"}
+            paragraph.attrJoin("class", "title")
 
 
 def _keep_safe(children: list[Token], resolve: Resolve) -> Iterator[Token]:

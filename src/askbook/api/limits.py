@@ -1,4 +1,4 @@
-"""How much a key may ask: so many requests in any minute, counted in memory, or in Redis for several processes."""
+"""How many requests a key may make in a minute; counted in memory, or in Redis for several processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,6 @@ from limits.aio.storage import MemoryStorage, RedisStorage, Storage
 from limits.aio.strategies import MovingWindowRateLimiter
 from limits.errors import ConfigurationError
 from limits.errors import StorageError as LimitsError
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from askbook.breaker import Breaker, Outcome
 from askbook.errors import InputError, StorageError
@@ -27,9 +25,9 @@ logger = logging.getLogger("askbook.limits")
 COSTS = {"/ingestion/trigger": 10, "/gaps": 5}
 """Routes that cost more than one request, all of them an admin's."""
 SKEW_SECONDS = 10.0
-"""The clocks of two machines may differ by so much."""
+"""How far the clocks of two machines may differ."""
 REST_SECONDS = 5.0
-"""A Redis that failed is left alone for so long; meanwhile each process counts for itself."""
+"""How long a Redis that failed is left alone. Meanwhile each process counts for itself."""
 REDIS_SECONDS = 1.0
 REDIS_CONNECTIONS = 20
 
@@ -44,11 +42,11 @@ class Allowance:
     limit: int
     remaining: int
     seconds: int
-    """Until the oldest request of the minute counts no more."""
+    """Until the oldest request of the minute expires."""
 
 
 class SteadyMemory(MemoryStorage):
-    """By a clock that nobody sets: limits' own goes by the wall clock, and one set back would keep a key out for as long."""
+    """Counts by a monotonic clock. The library uses the wall clock; setting that back would lock a key out."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -110,7 +108,7 @@ class RateLimiter:
         allowed = await window.hit(self.item, key_id, cost=cost)
         stats = await window.get_window_stats(self.item, key_id)
         if not allowed and stats.reset_time - clock() > minute + SKEW_SECONDS:
-            # Requests of the future: the clock was set back since, and would keep the key out until it is there again.
+            # These requests lie in the future: the clock was set back. They would lock the key out until it catches up.
             await window.clear(self.item, key_id)
             allowed = await window.hit(self.item, key_id, cost=cost)
             stats = await window.get_window_stats(self.item, key_id)
@@ -132,7 +130,7 @@ def _connect(url: str) -> Storage:
     try:
         from redis.asyncio import BlockingConnectionPool
 
-        # A burst waits for a connection; redis' own pool would refuse, and the burst would be counted elsewhere.
+        # A burst waits for a connection. The default pool would refuse it, and each process would count for itself.
         pool: Any = BlockingConnectionPool.from_url(
             url,
             max_connections=REDIS_CONNECTIONS,
@@ -147,34 +145,3 @@ def _connect(url: str) -> Storage:
         raise InputError(
             "REDIS_URL cannot be used", "Is the address right, and is redis installed: pip install 'askbook[redis]'?"
         ) from error
-
-
-@dataclass(frozen=True)
-class LimitHeaders:
-    """Says on every answer, streamed or not, what is left of the key's minute; on a 401 how to show a key."""
-
-    app: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return await self.app(scope, receive, send)
-        state: MutableMapping[str, Any] = scope.setdefault("state", {})
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                _add_headers(MutableHeaders(scope=message), message["status"], state.get("allowance"))
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
-
-
-def _add_headers(headers: MutableHeaders, status: int, allowance: Allowance | None) -> None:
-    if status == 401:
-        headers.setdefault("WWW-Authenticate", "Bearer")
-    if allowance is None:
-        return
-    headers["X-RateLimit-Limit"] = str(allowance.limit)
-    headers["X-RateLimit-Remaining"] = str(allowance.remaining)
-    headers["X-RateLimit-Reset"] = str(math.ceil(time.time()) + allowance.seconds)
-    if status == 429:
-        headers["Retry-After"] = str(allowance.seconds)

@@ -1,4 +1,4 @@
-"""What the server writes to its log: one line a happening, with the request's id and without secrets."""
+"""The server's log: one line for each event, with the request's id and without secrets."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from askbook.settings import Settings
 from askbook.store.keys import KEY
 
 QUIET = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "asyncio", "aiosqlite", "alembic")
-"""These tell at length what we tell in a word."""
+"""They log at length what askbook logs in one line."""
 
 
 def configure_logs(settings: Settings) -> None:
-    """For the whole process; whoever serves calls it once."""
+    """For the whole process; a command that serves calls it once."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(build_formatter(settings))
     logging.basicConfig(handlers=[handler], level=settings.askbook_log_level.upper(), force=True)
@@ -50,7 +50,7 @@ def build_formatter(settings: Settings) -> logging.Formatter:
 
 
 class Masked(structlog.stdlib.ProcessorFormatter):
-    """The last look at a line: no secret of ours leaves in it, whoever wrote it."""
+    """Masks every secret in a finished line, whichever library wrote it."""
 
     def __init__(self, secrets: Iterable[str], **given: Any) -> None:
         super().__init__(**given)
@@ -71,6 +71,6 @@ def find_secrets(settings: Settings) -> set[str]:
 
 
 def _drop_colour(_logger: object, _name: str, event: EventDict) -> EventDict:
-    """uvicorn says everything twice, once for terminals."""
+    """uvicorn adds each message a second time, coloured for terminals."""
     event.pop("color_message", None)
     return event

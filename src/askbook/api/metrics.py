@@ -1,13 +1,16 @@
-"""What is counted, for Prometheus. Each process counts for itself."""
+"""What is counted, for Prometheus, each process for itself; and traces, where a collector is named."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from fastapi.telemetry import TelemetryConfig
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from askbook.domain import Account, Answer, AnswerEvent, Failed, Job, Refusal, Replied, Tried
+from askbook.errors import InputError
 from askbook.ingest.pipeline import Step, Tally
+from askbook.settings import Settings
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 90.0)
 
@@ -100,3 +103,23 @@ class Metrics:
 
     def _level(self, name: str, what: str, *labels: str) -> Gauge:
         return Gauge(name, what, labels, registry=self.registry)
+
+
+def build_telemetry(settings: Settings) -> TelemetryConfig:
+    """FastAPI's own spans: routes, statuses and times. No logs, which would hold what exceptions say."""
+    endpoint = settings.otel_exporter_otlp_endpoint
+    if endpoint is None:
+        return {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise InputError(
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed",
+            "Run: pip install 'askbook[telemetry]'",
+        ) from error
+    provider = TracerProvider(resource=Resource.create({"service.name": "askbook"}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")))
+    return {"tracer_provider": provider, "tracing": True, "metrics": False, "logs": False, "auto_configure": False}

@@ -1,26 +1,39 @@
-"""Around every request: its id, its line in the log, its count, the headers that browsers obey, and the last resort."""
+"""What wraps the routes, outermost first; pure ASGI, so that it does not hold up a streamed answer."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import re
 import time
 import uuid
+from asyncio import FIRST_COMPLETED
 from dataclasses import dataclass
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from askbook.api.addresses import at_home, read_home
-from askbook.api.failing import to_unknown
+from askbook.api.failing import to_response, to_unknown
+from askbook.api.limits import Allowance
 from askbook.api.metrics import Metrics
+from askbook.api.running import NEEDED, Running
+from askbook.errors import AskbookError
+from askbook.shapes.body import at_home
+from askbook.shapes.problems import to_outside
 
 logger = logging.getLogger("askbook.api")
+LOGGED = "The log of the server says more; it is found there by the request_id."
+
+
+# --- its id, its line in the log, its count, the headers that browsers obey, and the last resort ---
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_SANE_HOST = re.compile(r"[A-Za-z0-9.-]{1,255}(:\d{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:\d{1,5})?")
 UNKNOWN_ROUTE = "unknown"
+METHODS = ("GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH")
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -31,22 +44,23 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-"""Unless a route says otherwise."""
+"""Set unless the route has set them."""
 
 
 @dataclass(frozen=True)
 class RequestScope:
-    """Pure ASGI: a stream inside it flows as it would without."""
-
     app: ASGIApp
     metrics: Metrics
     public_url: str | None
-    """None: where the caller found it."""
+    """None: the address that the caller used."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        request_id = _read_id(Headers(scope=scope).get("x-request-id"))
+        sent = Headers(scope=scope)
+        # The caller's own id where it is sane, so that its logs and ours can be laid side by side.
+        own_id = sent.get("x-request-id", "")
+        request_id = own_id if _SANE_ID.fullmatch(own_id) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         if scope["method"] == "HEAD":
             # Answered as GET is; the server, which keeps the scope it made, sends the head alone.
@@ -57,44 +71,147 @@ class RequestScope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _add_headers(MutableHeaders(scope=message), request_id)
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = request_id
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
-        home = at_home(self.public_url or read_home(Request(scope)))
+        home = at_home(self.public_url or _read_home(scope, sent))
         with structlog.contextvars.bound_contextvars(request_id=request_id), home:
             try:
                 await self.app(scope, receive, send_on)
             except Exception:
                 logger.exception("a request failed unexpectedly")
                 if status:
-                    # Too late for another answer: a connection that breaks off is the only sign left.
+                    # The answer has begun; only breaking off the connection can tell.
                     raise
-                await to_unknown(scope)(scope, receive, send_on)
+                await to_response(to_unknown(LOGGED), scope)(scope, receive, send_on)
             finally:
                 self._note(scope, status, time.perf_counter() - started)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
-        self.metrics.note_request(route, _method(scope), status, seconds)
-        told = {"route": route, "method": _method(scope), "status": status, "ms": round(seconds * 1000, 1)}
+        # Each label is kept for good, and a client can invent methods.
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self.metrics.note_request(route, method, status, seconds)
+        told = {"route": route, "method": method, "status": status, "ms": round(seconds * 1000, 1)}
         caller = scope["state"].get("caller")
         if caller is not None and caller.key_id:
             told["key_id"] = caller.key_id
         logger.info("request", extra=told)
 
 
-def _read_id(sent: str | None) -> str:
-    """The caller's own where it is sane, so that its logs and ours can be laid side by side."""
-    return sent if sent and _SANE_ID.fullmatch(sent) else uuid.uuid4().hex
+def _read_home(scope: Scope, sent: Headers) -> str | None:
+    """The server's address as the caller wrote it; None where that is not a host."""
+    host = sent.get("host", "")
+    scheme = "https" if sent.get("x-forwarded-proto") == "https" else scope.get("scheme", "http")
+    return f"{scheme}://{host}" if _SANE_HOST.fullmatch(host) else None
 
 
-def _add_headers(headers: MutableHeaders, request_id: str) -> None:
-    headers["X-Request-ID"] = request_id
-    for name, value in HEADERS.items():
-        headers.setdefault(name, value)
+# --- what is left of the key's minute; on a 401 how to show a key ----------------------------------
 
 
-def _method(scope: Scope) -> str:
-    """Anybody may invent one; a label is kept for each."""
-    known = ("GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH")
-    return scope["method"] if scope["method"] in known else "other"
+@dataclass(frozen=True)
+class LimitHeaders:
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        state = scope.setdefault("state", {})
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_limits(MutableHeaders(scope=message), message["status"], state.get("allowance"))
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+def _add_limits(headers: MutableHeaders, status: int, allowance: Allowance | None) -> None:
+    if status == 401:
+        headers.setdefault("WWW-Authenticate", "Bearer")
+    if allowance is None:
+        return
+    headers["X-RateLimit-Limit"] = str(allowance.limit)
+    headers["X-RateLimit-Remaining"] = str(allowance.remaining)
+    headers["X-RateLimit-Reset"] = str(math.ceil(time.time()) + allowance.seconds)
+    if status == 429:
+        headers["Retry-After"] = str(allowance.seconds)
+
+
+# --- the sites that a browser lets ask: ASKBOOK_CORS_ORIGINS, and those of a key in force ----------
+
+FRESH_SECONDS = 2.0
+PATIENCE_SECONDS = 1.0
+"""A database that hangs must not hold up the 503 that reports it."""
+
+
+class KnownOrigins(CORSMiddleware):
+    """Starlette's, with the sites of all keys in force. A preflight carries no key, so any of these sites is allowed."""
+
+    _of_keys: frozenset[str] = frozenset()
+    _fresh_until = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and any(name == b"origin" for name, _ in scope["headers"]):
+            await self._refresh(scope["app"].state.running)
+        await super().__call__(scope, receive, send)
+
+    def is_allowed_origin(self, origin: str) -> bool:
+        return origin in self._of_keys or super().is_allowed_origin(origin)
+
+    async def _refresh(self, running: Running) -> None:
+        if time.monotonic() < self._fresh_until:
+            return
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                self._of_keys = await running.askbook.keys.load_origins()
+        except (AskbookError, TimeoutError):
+            logger.warning("the sites of keys were not read; those known before are allowed")
+        self._fresh_until = time.monotonic() + FRESH_SECONDS
+
+
+# --- a part that hangs: whoever needs it and has no answer yet is told that it is down -------------
+
+ALWAYS_OPEN = ("/health", "/ready", "/docs", "/openapi.json")
+SEARCHING = ("/search", "/ask", "/chat/run", "/chat/stream", "/v1/chat/completions", "/v1/responses")
+
+
+@dataclass(frozen=True)
+class OutageGuard:
+    """Answers 503 when a part goes down before the answer has begun; a stream that has begun reports it itself."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in ALWAYS_OPEN:
+            return await self.app(scope, receive, send)
+        running: Running = scope["app"].state.running
+        begun = given_up = False
+
+        async def send_on(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            if not given_up:
+                await send(message)
+
+        down = running.watch.until_down(NEEDED if scope["path"] in SEARCHING else ("database",))
+        answer = asyncio.ensure_future(self.app(scope, receive, send_on))
+        try:
+            await asyncio.wait({down, answer}, return_when=FIRST_COMPLETED)
+            if answer.done() or begun:
+                return await answer
+            given_up = True
+            # Answered first: a driver takes a while to let go of what hangs.
+            await to_response(to_outside(down.result()), scope)(scope, receive, send)
+        finally:
+            down.cancel()
+            if not answer.done():
+                await running.leave(_end(answer))
+
+
+async def _end(answer: asyncio.Future[None]) -> None:
+    answer.cancel()
+    await asyncio.wait({answer})

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from dataclasses import fields, replace
+from typing import Annotated, Any, Self
 
-from fastapi import Header
+from fastapi import Header, Path
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from askbook.answer.ask import SELECTED_MAX, TOP_K_MAX
-from askbook.api.addresses import from_address
 from askbook.domain import (
     LIMIT_MAX,
     QUERY_MAX,
@@ -19,36 +18,40 @@ from askbook.domain import (
     FacetValue,
     Filters,
     IngestMode,
+    Layer,
+    Level,
     Question,
     Reader,
+    Role,
+    Scope,
     SearchMode,
 )
 from askbook.settings import Settings
+from askbook.shapes.body import from_address
 from askbook.store import database
+from askbook.store.keys import NAME_MAX
+from askbook.store.questions import COMMENT_MAX
 from askbook.store.threads import METADATA_BYTES, READER_NAMES, TITLE_MAX
 
 NUMBER_MAX = 1_000_000
 EXACT = 2**53
-"""Below it a float tells every whole number from the next."""
+"""Up to here a float holds every whole number."""
 PREFIX_MAX = 500
 DEPTH_MAX = 5
+LIST_MAX = 50
 UUID4 = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
 UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 BOOK_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 NOT_BLANK = r"\S"
 
 
-def to_storable(value: Any) -> Any:
-    """JSON as it came, with a mark where a character is none. It has one kind of number: 1.0 is 1."""
+def _clean_value(value: Any) -> Any:
+    """With U+FFFD for what is no character, and 1.0 as 1: JSON has one kind of number."""
     match value:
         case float() if value.is_integer() and abs(value) < EXACT:
             return int(value)
         case str():
             return database.to_storable(value)
-        case list():
-            return [to_storable(one) for one in value]
-        case dict():
-            return {to_storable(name): to_storable(one) for name, one in value.items()}
         case _:
             return value
 
@@ -72,24 +75,24 @@ SessionHeader = Annotated[
         alias="X-Session-ID", pattern=UUID4, description="The session, where the body names none; streams tell it so."
     ),
 ]
-LessonId = Annotated[str, Field(pattern=UUID)]
-Level = Literal["A1", "A2", "B1", "B2", "C1", "C2"]
-Layer = Literal["L1", "L2", "L3", "L4"]
-Place = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
+LessonId = Annotated[str, Field(pattern=UUID), AfterValidator(str.lower)]
+ChunkPath = Annotated[str, Path(pattern=UUID), AfterValidator(str.lower)]
+WholeNumber = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
 FacetName = Annotated[str, Field(max_length=64)]
 FacetChoice = Annotated[int, Field(ge=-NUMBER_MAX, le=NUMBER_MAX)] | Annotated[str, Field(max_length=200)]
+
+
+def clean_body(body: Any) -> Any:
+    try:
+        return database.map_json(body, _clean_value)
+    except RecursionError:
+        raise PydanticCustomError("too_deep", "is nested too deeply") from None
 
 
 class RequestBody(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _clean(cls, body: Any) -> Any:
-        try:
-            return to_storable(body)
-        except RecursionError:
-            raise PydanticCustomError("too_deep", "is nested too deeply") from None
+    _clean = model_validator(mode="before")(clean_body)
 
 
 class ReaderProfile(RequestBody):
@@ -100,11 +103,8 @@ class ReaderProfile(RequestBody):
     layer: Layer | None = None
     user_id: str | None = Field(default=None, min_length=1, max_length=128)
 
-    def to_reader(self) -> Reader:
-        return Reader(self.hardware_tier, self.proficiency_level, self.layer, self.user_id)
 
-
-class _Asked(RequestBody):
+class _QuestionBody(RequestBody):
     """What every question may carry, however it is sent."""
 
     top_k: int = Field(default=5, ge=1, le=TOP_K_MAX, description="Passages to answer from.")
@@ -116,20 +116,28 @@ class _Asked(RequestBody):
     reader: ReaderProfile | None = None
     module_filter: str | None = Field(default=None, max_length=200, description="Answer from this module alone.")
 
-    def _to_question(self, text: str, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
+    @property
+    def text(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def user_id(self) -> str | None:
+        return self.reader.user_id if self.reader else None
+
+    def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
         return Question(
-            text,
+            self.text,
             Filters(book_id, module=self.module_filter),
             session_id,
             owner,
             self.top_k if "top_k" in self.model_fields_set else settings.agent_top_k,
             settings.agent_score_threshold,
             self.selected_text,
-            self.reader.to_reader() if self.reader else None,
+            Reader(**dict(self.reader)) if self.reader else None,
         )
 
 
-class AgentRequest(_Asked):
+class AgentRequest(_QuestionBody):
     """Seed 000's question."""
 
     model_config = ConfigDict(
@@ -141,11 +149,12 @@ class AgentRequest(_Asked):
     query: QuestionText = Field(description="The question, 1 to 1000 characters.")
     include_sources: bool = Field(default=True, description="Whether the answer names its sources.")
 
-    def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
-        return self._to_question(self.query, book_id, owner, session_id, settings)
+    @property
+    def text(self) -> str:
+        return self.query
 
 
-class ChatRequest(_Asked):
+class ChatRequest(_QuestionBody):
     """Seed 004's question."""
 
     model_config = ConfigDict(
@@ -173,12 +182,16 @@ class ChatRequest(_Asked):
     )
     include_embedding: bool = Field(
         default=False,
-        description="Send the question's vectors along: in `retrieval`, an event of a stream, else a field. Where nothing "
-        "is searched, as for the number of chapters, there is no `retrieval` in either.",
+        description="Send the question's vectors along: in `retrieval`, an event of a stream, else a field. Where "
+        "nothing is searched, as for the number of chapters, there is no `retrieval` in either.",
     )
 
+    @property
+    def text(self) -> str:
+        return self.message
+
     def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
-        question = self._to_question(self.message, book_id, owner, session_id, settings)
+        question = super().to_question(book_id, owner, session_id, settings)
         return replace(question, threshold=max(question.threshold, self.similarity_threshold))
 
 
@@ -212,7 +225,7 @@ class ThreadChange(RequestBody):
         return self
 
     def _check_names(self, metadata: dict[str, Any]) -> None:
-        """What askbook itself keeps there has the same rules on every way in."""
+        """Names that askbook itself keeps in the metadata are checked as in a question."""
         if "tags" in metadata:
             raise PydanticCustomError("tags", "must not have tags in its metadata: send them beside it")
         try:
@@ -249,10 +262,12 @@ class SearchRequest(RequestBody):
         default=1, ge=1, le=TIER_MAX, description="Nothing that needs a higher hardware tier."
     )
     module_filter: str | None = Field(default=None, max_length=200)
-    chapter_min: Place | None = Field(default=None, description="Inclusive.")
-    chapter_max: Place | None = Field(default=None, description="Inclusive.")
-    lesson_filter: Place | None = None
-    proficiency_levels: list[Level] | None = Field(default=None, max_length=6, description="Any of these.")
+    chapter_min: WholeNumber | None = Field(default=None, description="Inclusive.")
+    chapter_max: WholeNumber | None = Field(default=None, description="Inclusive.")
+    lesson_filter: WholeNumber | None = None
+    proficiency_levels: Annotated[list[Level], AfterValidator(tuple)] | None = Field(
+        default=None, max_length=6, description="Any of these."
+    )
     layer_filter: Layer | None = None
     parent_doc_id: LessonId | None = Field(default=None, description="Only this lesson.")
     limit: int = Field(default=5, ge=1, le=LIMIT_MAX)
@@ -260,34 +275,25 @@ class SearchRequest(RequestBody):
     threshold: float = Field(default=0.0, ge=0, le=1, description="Leave out what scores less.")
     rerank: bool | None = Field(
         default=None,
-        description="Read the first twenty and order them by how well they answer. Left out: only where a reranker is set up.",
+        description="Read the first twenty and order them by how well they answer. Left out: only where a reranker "
+        "is set up.",
     )
     include_embedding: bool = Field(default=False, description="Send the question's vectors along.")
-    facets: dict[FacetName, list[FacetChoice]] = Field(
+    facets: dict[FacetName, Annotated[list[FacetChoice], AfterValidator(tuple)]] = Field(
         default_factory=dict[str, list[FacetValue]], max_length=20, description="Any facet that the book declares."
     )
-    url_prefix: str | None = Field(
-        default=None, max_length=PREFIX_MAX, description="Only pages whose address begins so."
+    url_prefix: Annotated[str, Field(max_length=PREFIX_MAX), AfterValidator(from_address)] | None = Field(
+        default=None, description="Only pages whose address begins so."
     )
     heading_prefix: str | None = Field(
         default=None, max_length=PREFIX_MAX, description="Only below a heading path that begins so: “Book › Module”."
     )
 
     def to_filters(self, book_id: str) -> Filters:
-        return Filters(
-            book_id,
-            self.hardware_tier_filter,
-            self.module_filter,
-            self.chapter_min,
-            self.chapter_max,
-            self.lesson_filter,
-            tuple(self.proficiency_levels or ()),
-            self.layer_filter,
-            self.parent_doc_id.lower() if self.parent_doc_id else None,
-            {name: tuple(values) for name, values in self.facets.items()},
-            from_address(self.url_prefix) if self.url_prefix else None,
-            self.heading_prefix,
-        )
+        """Fields have the filters' names, some with the seeds' suffix `_filter`."""
+        given = {name.removesuffix("_filter"): value for name, value in self if value not in (None, "")}
+        given["book_id"] = book_id
+        return Filters(**{field.name: given[field.name] for field in fields(Filters) if field.name in given})
 
 
 class TriggerRequest(RequestBody):
@@ -298,5 +304,55 @@ class TriggerRequest(RequestBody):
     book_id: BookId | None = None
     mode: IngestMode = Field(
         default="incremental",
-        description="incremental: what changed; full: every file again; recreate: every file again, and nothing else is left.",
+        description="incremental: what changed; full: every file again; recreate: every file again, and nothing else "
+        "is left.",
     )
+
+
+class FeedbackRequest(RequestBody):
+    """A thumb on an answer. Sent again, it replaces what was said before."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "session_id": "550e8400-e29b-41d4-a716-446655440000",
+                    "helpful": False,
+                    "comment": "It does not say which version.",
+                }
+            ]
+        }
+    )
+
+    session_id: SessionId
+    helpful: bool
+    position: WholeNumber | None = Field(
+        default=None,
+        description="The place of the answer among all messages of the session, counted from 0. Default: the last "
+        "answer.",
+    )
+    comment: str | None = Field(default=None, max_length=COMMENT_MAX)
+
+
+class KeyRequest(RequestBody):
+    """A key to be made, for the tenant of the key that asks."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "docs site", "books": ["robotics"], "origins": ["https://docs.example.org"]}]
+        }
+    )
+
+    name: str = Field(min_length=1, max_length=NAME_MAX, description="Whose key it is.")
+    role: Role = Field(default="reader", description="reader: asks and searches; admin: ingests and manages keys too.")
+    books: list[BookId] | None = Field(
+        default=None, min_length=1, max_length=LIST_MAX, description="The books that it may read; null: all."
+    )
+    origins: list[str] = Field(
+        default_factory=list[str],
+        max_length=LIST_MAX,
+        description="The sites whose pages hold it, for all to read: it works on them alone.",
+    )
+
+    def to_scope(self, tenant: str) -> Scope:
+        return Scope(tenant, tuple(dict.fromkeys(self.books)) if self.books else None)

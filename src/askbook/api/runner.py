@@ -1,4 +1,4 @@
-"""Ingestion inside the server: one job at a time, in the background, those first that a process before left undone."""
+"""Ingestion inside the server: one job at a time, in the background; unfinished jobs of earlier processes come first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from askbook.wiring import Askbook
 logger = logging.getLogger("askbook.jobs")
 
 EVERY_SECONDS = 5.0
-"""How often it looks for jobs that it was not told of: another process may have queued or lost one."""
+"""How often it looks for jobs that other processes queued or lost."""
 REFRESH_SECONDS = 60.0
 SHOWN = 200
 
@@ -43,13 +43,13 @@ class Runner:
                 await self._task
 
     async def submit(self, book: BookRecord, mode: IngestMode) -> Job:
-        """A new job, or the one that is queued or running for the same."""
+        """A new job, or the same one if it is queued or running."""
         job = await self.askbook.jobs.submit(book.book_id, book.folder, mode)
         self.wake()
         return job
 
     def wake(self) -> None:
-        """There may be a job."""
+        """Look for jobs now."""
         self._wake.set()
 
     async def _run(self) -> None:
@@ -61,7 +61,7 @@ class Runner:
             except AskbookError as error:
                 logger.error("jobs wait: %s", error.message)
             except Exception:
-                # It must outlive whatever one job does; the job's row says that it failed.
+                # The runner outlives any job; the job's row says that it failed.
                 logger.exception("a job failed unexpectedly")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(EVERY_SECONDS):

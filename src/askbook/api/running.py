@@ -1,28 +1,38 @@
-"""What an app holds open while it runs, and how a request gets at it."""
+"""What an app holds open while it runs, what goes on beside the requests, and how all of it ends."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import secrets
-from collections.abc import Coroutine
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from sqlalchemy import text
 
-from askbook.api.callers import Caller, get_admin, get_caller, resolve_book
-from askbook.api.closing import GRACE_SECONDS, Closing
+from askbook.answer.suggestions import Suggester
+from askbook.api.callers import Caller, get_admin, get_caller, pick_book
+from askbook.api.limits import RateLimiter
 from askbook.api.metrics import Metrics
 from askbook.api.runner import Runner
 from askbook.api.watch import Watch
 from askbook.domain import BookRecord
+from askbook.errors import AskbookError, ShuttingDown
 from askbook.settings import Settings
 from askbook.store.deliveries import Deliveries
+from askbook.store.threads import Threads
 from askbook.wiring import Askbook
+
+logger = logging.getLogger("askbook.api")
 
 LEAVE_SECONDS = 0.5
 NEEDED = ("database", "index")
-"""Without both there is no answer."""
+"""No answer without both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +40,9 @@ class Patience:
     """Seconds."""
 
     keepalive: float = 10.0
-    """After so long a silence a stream says that it is still there."""
-    grace: float = GRACE_SECONDS
-    """For answers that are under way when the server is told to end."""
+    """A stream sends a comment after this long a silence."""
+    grace: float = 4.0
+    """For answers under way when the server is told to end."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +56,20 @@ class Running:
     runner: Runner
     deliveries: Deliveries
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    """Who sends it may read the data folder, and owns what is here."""
+    """Whoever sends it is the owner of the data folder."""
     leaving: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
-    """Answers that nobody waits for any more, on their way out."""
+    """Answers that are ending and that nobody waits for."""
 
     async def find_book(self, caller: Caller, book_id: str | None) -> BookRecord:
         """The book that was named, or the caller's only one."""
-        books = await self.askbook.ledger.load_books()
-        wanted = resolve_book(caller, book_id, books)
-        return next(record for record in books if record.book_id == wanted)
+        return pick_book(caller, book_id, await self.askbook.ledger.load_books())
+
+    async def find_book_id(self, caller: Caller, book_id: str | None) -> str | None:
+        """The id of the book that was named; None for all of the caller's books."""
+        return (await self.find_book(caller, book_id)).book_id if book_id else None
 
     async def leave(self, ending: Coroutine[Any, Any, None]) -> None:
-        """A part that hangs must not keep its reader waiting: what takes longer to end does so by itself."""
+        """Waits a moment for something to end. A part that hangs ends on its own, so that its reader need not wait."""
         task = asyncio.create_task(ending)
         self.leaving.add(task)
         task.add_done_callback(self.leaving.discard)
@@ -71,3 +83,136 @@ def get_running(request: Request) -> Running:
 Up = Annotated[Running, Depends(get_running)]
 Reader = Annotated[Caller, Depends(get_caller)]
 Admin = Annotated[Caller, Depends(get_admin)]
+
+
+def build_running(
+    settings: Settings, patience: Patience, askbook: Askbook, metrics: Metrics, limiter: RateLimiter | None
+) -> Running:
+    database = askbook.database
+    pings = {"database": lambda: database.load_value(text("SELECT 1")), "index": askbook.index.ping}
+    breakers = {**askbook.breakers}
+    if limiter is not None and limiter.shared is not None:
+        pings["redis"] = limiter.ping
+        breakers["redis"] = limiter.breaker
+    watch = Watch(pings)
+    for part in watch.signs:
+        metrics.watch_part(part, lambda part=part: watch.signs[part].up)
+    for service, breaker in breakers.items():
+        metrics.watch_breaker(service, lambda breaker=breaker: breaker.is_open)
+    runner = Runner(askbook, metrics, settings.askbook_refresh_command)
+    closing = Closing(patience.grace)
+    return Running(settings, patience, askbook, metrics, watch, closing, runner, Deliveries(database))
+
+
+# --- beside the requests --------------------------------------------------------------------------
+
+ARCHIVE_SECONDS = 300.0
+SUGGEST_SECONDS, AFTER_FAILURE_SECONDS = 3.0, 60.0
+
+
+@contextlib.asynccontextmanager
+async def in_background(running: Running) -> AsyncIterator[None]:
+    if running.settings.askbook_worker:
+        running.runner.start()
+    works = (running.watch.run(), _archive(running.askbook.threads), _suggest(running.askbook), _stop_early(running))
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        yield
+    finally:
+        running.closing.begin()
+        await running.runner.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, *running.leaving, return_exceptions=True)
+
+
+async def _stop_early(running: Running) -> None:
+    """Hands the job back as soon as the server closes, while answers still have their seconds of grace."""
+    await running.closing.wait()
+    await running.runner.stop()
+
+
+async def _archive(threads: Threads) -> None:
+    while True:
+        try:
+            if count := await threads.archive_idle():
+                logger.info("threads archived", extra={"count": count})
+        except AskbookError as error:
+            logger.warning("threads were not archived: %s", error.message)
+        await asyncio.sleep(ARCHIVE_SECONDS)
+
+
+async def _suggest(askbook: Askbook) -> None:
+    """When a book has changed and nobody asks: the questions that its page begins with."""
+    suggester = Suggester(askbook.ledger, askbook.searcher, askbook.index, askbook.reader, askbook.calibrations)
+    while True:
+        await asyncio.sleep(SUGGEST_SECONDS)
+        try:
+            await _suggest_next(askbook, suggester)
+        except AskbookError as error:
+            logger.warning("no questions were made: %s", error.message)
+            await asyncio.sleep(AFTER_FAILURE_SECONDS)
+        except Exception:
+            # The page works without suggestions.
+            logger.exception("making questions failed unexpectedly")
+            await asyncio.sleep(AFTER_FAILURE_SECONDS)
+
+
+async def _suggest_next(askbook: Askbook, suggester: Suggester) -> None:
+    """Makes the questions of one book. A book that is being ingested waits, because it still changes."""
+    busy = {job.book_id for job in await askbook.jobs.load_open()}
+    for book_id, revision in await askbook.ledger.load_unsuggested():
+        if book_id not in busy:
+            questions = await suggester.suggest(book_id)
+            await askbook.ledger.save_suggestions(book_id, revision, questions)
+            logger.info("questions made", extra={"book_id": book_id, "count": len(questions)})
+            return
+
+
+# --- the end: answers that are under way get a few seconds, then their readers are told ------------
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Closing:
+    def __init__(self, grace: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._grace = grace
+        self._begun = asyncio.Event()
+        self.over: asyncio.Future[AskbookError] = self._loop.create_future()
+        """Done when no answer may go on. All answers wait for it by `asyncio.wait`, which never cancels it."""
+
+    def begin(self) -> None:
+        if not self._begun.is_set():
+            self._begun.set()
+            advice = "Nothing of this answer is kept; ask again in a moment."
+            self._loop.call_later(
+                self._grace, self.over.set_result, ShuttingDown("the server is shutting down", advice)
+            )
+
+    async def wait(self) -> None:
+        await self._begun.wait()
+
+
+@contextlib.contextmanager
+def told_by_signals(closing: Closing) -> Iterator[None]:
+    """Begins closing at the signal itself: uvicorn tells its app only after it has cancelled every stream."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def hear(number: int, frame: Any) -> None:
+        loop.call_soon_threadsafe(closing.begin)
+        handler = before[signal.Signals(number)]
+        if isinstance(handler, Callable):
+            handler(number, frame)
+
+    for number in SIGNALS:
+        signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

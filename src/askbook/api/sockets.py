@@ -1,4 +1,4 @@
-"""Connections that do not get to the point. uvicorn would wait for the head of a request for ever, and keep any length of it."""
+"""Cuts off connections that send no request. uvicorn would wait for the head for ever and keep any length of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEAD_BYTES = 64 * 1024
 
 
 class PromptRequests(HttpToolsProtocol):
-    """The head of a request, from the connection or its first byte on, comes in time and in bounds, or the line is cut."""
+    """The head of a request must come in time and in bounds, counted from the connection or its first byte."""
 
     head_seconds = HEAD_SECONDS
 
@@ -32,7 +32,7 @@ class PromptRequests(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._head_bytes += len(data)
         super().data_received(data)
-        # Only what is still no whole head counts: a body may come in the same breath.
+        # Checked only while the head is incomplete: a body may follow in the same packet.
         if self._waiting is not None and self._head_bytes > HEAD_BYTES:
             self.transport.close()
 

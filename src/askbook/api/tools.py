@@ -1,4 +1,4 @@
-"""What an agent may do with the books: four tools, what they take, and what they tell. Nothing here knows the protocol."""
+"""What an agent may do with the books: four tools, what they take and tell. Nothing here knows the protocol."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from askbook.answer.cleaning import escape_for_model
-from askbook.api.addresses import Addressed, to_address
-from askbook.api.callers import Caller, find_books, resolve_book
-from askbook.api.requests import UUID4, BookId, LessonId, Place, QuestionText, RequestBody
-from askbook.api.wording import describe, printable
+from askbook.api.callers import Caller, find_books, pick_book
+from askbook.api.failing import describe, printable
+from askbook.api.requests import UUID4, BookId, LessonId, QuestionText, RequestBody, WholeNumber
 from askbook.domain import (
     LIMIT_MAX,
     QUERY_MAX,
@@ -30,10 +29,12 @@ from askbook.domain import (
     RefusalReason,
     Replied,
     Source,
-    to_public_id,
+    to_mark,
 )
 from askbook.errors import InputError, NotFound
 from askbook.index.choices import check_choices
+from askbook.shapes.body import Addressed, Body, to_address
+from askbook.store.database import map_json
 from askbook.wiring import Askbook
 
 PART_CHARACTERS = 20_000
@@ -43,7 +44,7 @@ QUOTE_SHOWN = 300
 
 @dataclass(frozen=True)
 class Visit:
-    """One call of a tool: who calls, and what answers. No argument of the call has a say in either."""
+    """One call of a tool: who calls, and what answers. The call's arguments change neither."""
 
     askbook: Askbook
     caller: Caller
@@ -52,10 +53,9 @@ class Visit:
     async def find_book(self, book_id: str | None) -> BookRecord:
         books = await self.askbook.ledger.load_books()
         try:
-            wanted = resolve_book(self.caller, book_id, books)
+            return pick_book(self.caller, book_id, books)
         except NotFound as error:
             raise NotFound(error.message, "list_books tells which there are." if book_id else error.hint) from error
-        return next(record for record in books if record.book_id == wanted)
 
 
 # --- what they take -------------------------------------------------------------------------------
@@ -81,8 +81,8 @@ class SearchBook(Arguments):
     module: str | None = Field(
         default=None, max_length=200, description="Only this module; list_books names the modules."
     )
-    chapter_min: Place | None = Field(default=None, description="Only from this chapter on.")
-    chapter_max: Place | None = Field(default=None, description="Only up to this chapter, itself included.")
+    chapter_min: WholeNumber | None = Field(default=None, description="Only from this chapter on.")
+    chapter_max: WholeNumber | None = Field(default=None, description="Only up to this chapter, itself included.")
     lesson_id: LessonId | None = Field(default=None, description="Only in this lesson.")
     hardware_tier: Tier | None = None
 
@@ -115,7 +115,7 @@ class ListBooks(Arguments):
 
 
 class Told(BaseModel):
-    """What comes back, as fields and as text: some clients show their model only the one, some only the other."""
+    """A result as fields and as text: some clients show their model only one of them."""
 
     def to_text(self) -> str:
         raise NotImplementedError
@@ -126,8 +126,8 @@ class BookPlace(Addressed):
     lesson_id: str
 
     @classmethod
-    def from_chunk(cls, chunk: Chunk) -> Self:
-        return cls(title=" › ".join(chunk.heading_path), url=chunk.url, lesson_id=chunk.parent_doc_id)
+    def from_chunk(cls, chunk: Chunk, **named: Any) -> Self:
+        return cls.of(chunk, title=chunk.way, lesson_id=chunk.parent_doc_id, **named)
 
     @property
     def line(self) -> str:
@@ -143,10 +143,7 @@ class FoundPassage(BookPlace):
 
     @classmethod
     def from_passage(cls, passage: Passage) -> Self:
-        chunk = passage.chunk
-        place = dict(BookPlace.from_chunk(chunk))
-        numbers = {name: getattr(chunk, name) for name in ("text", "module", "chapter", "lesson")}
-        return cls(**place, **numbers, relevance=round(passage.rating, 3))
+        return cls.from_chunk(passage.chunk, relevance=round(passage.rating, 3))
 
 
 class FoundPassages(Told):
@@ -159,8 +156,8 @@ class FoundPassages(Told):
     def to_text(self) -> str:
         nothing = f"Nothing in {self.book_id} fits “{self.query}”. Search with other words, or with fewer filters."
         found = (
-            f"{place}. {one.line}\nrelevance {one.relevance:.2f} · lesson_id {one.lesson_id}\n\n{one.text}"
-            for place, one in enumerate(self.passages, start=1)
+            f"{place}. {passage.line}\nrelevance {passage.relevance:.2f} · lesson_id {passage.lesson_id}\n\n{passage.text}"
+            for place, passage in enumerate(self.passages, start=1)
         )
         return "\n\n".join((*self.notices, *(found if self.passages else (nothing,))))
 
@@ -171,8 +168,7 @@ class Citation(BookPlace):
 
     @classmethod
     def from_source(cls, source: Source) -> Self:
-        place = dict(BookPlace.from_chunk(source.passage.chunk))
-        return cls(**place, number=source.number, quote=source.quote)
+        return cls.from_chunk(source.passage.chunk, number=source.number, quote=source.quote)
 
 
 class BookReply(Told):
@@ -200,14 +196,14 @@ class BookReply(Told):
         return cls(
             answered=answer is not None,
             answer=reply.text,
-            citations=[Citation.from_source(one) for one in answer.sources] if answer else [],
+            citations=[Citation.from_source(source) for source in answer.sources] if answer else [],
             confidence=confidence.confidence_level if answer and confidence else "insufficient",
             confidence_score=round(confidence.average_similarity, 3) if confidence else 0.0,
             refusal=refusal.reason if refusal else None,
             advice=refusal.advice if refusal else None,
-            nearest=[BookPlace.from_chunk(one.chunk) for one in refusal.nearest] if refusal else [],
+            nearest=[BookPlace.from_chunk(passage.chunk) for passage in refusal.nearest] if refusal else [],
             notices=list(reply.notices),
-            removed=[one.text for one in reply.removed],
+            removed=[statement.text for statement in reply.removed],
             thread_id=thread_id,
             book_id=book_id,
         )
@@ -218,10 +214,10 @@ class BookReply(Told):
 
     def _say_answer(self) -> Iterable[str]:
         yield from (self.answer, "", "Sources:")
-        for one in self.citations:
-            quote = " ".join(one.quote.split())
+        for source in self.citations:
+            quote = " ".join(source.quote.split())
             shown = quote if len(quote) <= QUOTE_SHOWN else f"{quote[:QUOTE_SHOWN]}…"
-            yield from (f"[{one.number}] {one.line}", f"    “{shown}”")
+            yield from (f"{to_mark(source.number)} {source.line}", f"    “{shown}”")
         yield from ("", f"Confidence: {self.confidence} ({self.confidence_score:.2f})")
         yield from self.notices
 
@@ -231,7 +227,7 @@ class BookReply(Told):
             yield self.advice
         yield from self.notices
         if self.nearest:
-            yield from ("Nearest sections:", *(f"- {one.line}" for one in self.nearest))
+            yield from ("Nearest sections:", *(f"- {section.line}" for section in self.nearest))
 
 
 class LessonSection(Addressed):
@@ -250,10 +246,10 @@ class WholeLesson(BookPlace, Told):
 
     def to_text(self) -> str:
         more = f"\n\nPart {self.part} of {self.parts}." if self.parts > 1 else ""
-        return f"{self.line}\n\n" + "\n\n".join(one.text for one in self.sections) + more
+        return f"{self.line}\n\n" + "\n\n".join(section.text for section in self.sections) + more
 
 
-class ListedBook(BaseModel):
+class ListedBook(Body):
     book_id: str
     title: str
     modules: list[str]
@@ -268,7 +264,8 @@ class ListedBooks(Told):
         if not self.books:
             return "There is no book. `askbook ingest FOLDER` makes one."
         return "\n".join(
-            f"{one.book_id}: {one.title}; {one.lessons} lessons; modules {', '.join(one.modules)}" for one in self.books
+            f"{book.book_id}: {book.title}; {book.lessons} lessons; modules {', '.join(book.modules)}"
+            for book in self.books
         )
 
 
@@ -286,13 +283,12 @@ async def _search(visit: Visit, wanted: SearchBook) -> FoundPassages:
         parent_doc_id=wanted.lesson_id.lower() if wanted.lesson_id else None,
     )
     check_choices(filters, book)
-    relevance = (await visit.askbook.calibrations.choose(book.book_id)).calibration.relevance
-    outcome = await visit.askbook.searcher.search(wanted.query, filters, limit=wanted.limit, relevance=relevance)
+    outcome = await visit.askbook.search(wanted.query, filters, limit=wanted.limit)
     return FoundPassages(
-        book_id=to_public_id(book.book_id),
+        book_id=book.public_id,
         query=outcome.query,
         total_found=outcome.total_found,
-        passages=[FoundPassage.from_passage(one) for one in outcome.passages],
+        passages=[FoundPassage.from_passage(passage) for passage in outcome.passages],
         notices=list(outcome.notices),
     )
 
@@ -310,7 +306,7 @@ async def _ask(visit: Visit, wanted: AskBook) -> BookReply:
         settings.agent_score_threshold,
         reader=Reader(hardware_tier=wanted.hardware_tier) if wanted.hardware_tier else None,
     )
-    return BookReply.from_replied(await visit.answer(question), thread_id, to_public_id(book.book_id))
+    return BookReply.from_replied(await visit.answer(question), thread_id, book.public_id)
 
 
 async def _read(visit: Visit, wanted: ReadLesson) -> WholeLesson:
@@ -318,27 +314,25 @@ async def _read(visit: Visit, wanted: ReadLesson) -> WholeLesson:
     outline = await visit.askbook.ledger.load_outline(book.book_id)
     page = wanted.lesson.strip().partition("#")[0]
     named = [
-        one
-        for one in outline.lessons
-        if page.lower() == one.parent_doc_id or page in (one.url, to_address(one.url.partition("#")[0]))
+        lesson
+        for lesson in outline.lessons
+        if page.lower() == lesson.parent_doc_id or page in (lesson.url, to_address(lesson.url.partition("#")[0]))
     ]
     if not named:
         raise NotFound(
-            f"there is no lesson {printable(page[:200])} in {to_public_id(book.book_id)}",
+            f"there is no lesson {printable(page[:200])} in {book.public_id}",
             "Give a lesson_id or a url that search_book told.",
         )
     chunks = await visit.askbook.ledger.load_lesson(book.book_id, named[0].parent_doc_id)
     parts = _to_parts(chunks)
     if wanted.part > len(parts):
         raise InputError(f"the lesson has {len(parts)} parts, and {wanted.part} is none of them")
-    return WholeLesson(
-        title=" › ".join(filter(None, (named[0].module_title, named[0].chapter_title, named[0].title))),
-        url=named[0].url,
-        lesson_id=named[0].parent_doc_id,
-        book_id=to_public_id(book.book_id),
-        module=named[0].module,
-        chapter=named[0].chapter,
-        lesson=named[0].lesson,
+    lesson = named[0]
+    return WholeLesson.of(
+        lesson,
+        title=" › ".join(filter(None, (lesson.module_title, lesson.chapter_title, lesson.title))),
+        lesson_id=lesson.parent_doc_id,
+        book_id=book.public_id,
         part=wanted.part,
         parts=len(parts),
         sections=parts[wanted.part - 1],
@@ -363,23 +357,22 @@ def _without_overlap(chunk: Chunk, covered: int) -> str:
     """A chunk may begin with the last sentences of the one before."""
     if chunk.start >= covered:
         return chunk.text
-    fresh = next((one for one in chunk.pieces if one.source_at + one.length > covered), None)
+    fresh = next((piece for piece in chunk.pieces if piece.source_at + piece.length > covered), None)
     return chunk.text[fresh.text_at + max(0, covered - fresh.source_at) :].lstrip() if fresh else ""
 
 
 async def _list(visit: Visit, _wanted: ListBooks) -> ListedBooks:
-    records = find_books(visit.caller, await visit.askbook.ledger.load_books())
-    return ListedBooks(books=[_to_listed(one) for one in records])
-
-
-def _to_listed(record: BookRecord) -> ListedBook:
-    changes = [one for one in (record.last_full_ingest, record.last_incremental_update) if one is not None]
-    return ListedBook(
-        book_id=to_public_id(record.book_id),
-        title=record.title,
-        modules=list(record.modules),
-        lessons=record.total_files,
-        last_change=max(changes).isoformat() if changes else None,
+    books = find_books(visit.caller, await visit.askbook.ledger.load_books())
+    return ListedBooks(
+        books=[
+            ListedBook.of(
+                book,
+                book_id=book.public_id,
+                lessons=book.total_files,
+                last_change=book.last_change.isoformat() if book.last_change else None,
+            )
+            for book in books
+        ]
     )
 
 
@@ -403,9 +396,10 @@ TOOLS = {
         BookTool(
             "ask_book",
             "Ask a book",
-            "Ask a book a question and get an answer from its text alone, with numbered citations (url, quote) that were "
-            "checked, and how sure it is. Where the book does not say, it tells so (answered: false) with the nearest sections: "
-            "pass that on, and do not answer in the book's name. Best for “what”, “why”, “how to” and “what is in chapter 3”.",
+            "Ask a book a question and get an answer from its text alone, with numbered citations (url, quote) that "
+            "were checked, and how sure it is. Where the book does not say, it tells so (answered: false) with the "
+            "nearest sections: pass that on, and do not answer in the book's name. Best for “what”, “why”, “how to” "
+            "and “what is in chapter 3”.",
             AskBook,
             BookReply,
             _ask,
@@ -431,7 +425,8 @@ TOOLS = {
         BookTool(
             "list_books",
             "List the books",
-            "Which books there are, with their modules. Needed where there are several: the other tools then want a book_id.",
+            "Which books there are, with their modules. Needed where there are several: the other tools then want a "
+            "book_id.",
             ListBooks,
             ListedBooks,
             _list,
@@ -445,28 +440,20 @@ async def call_tool(visit: Visit, name: str, given: Mapping[str, Any]) -> Told:
     if tool is None:
         raise NotFound(f"there is no tool {printable(name[:100])}", f"There are {', '.join(TOOLS)}.")
     told = await tool.run(visit, _read_arguments(tool, given))
-    # Whatever came from the book is data: in one place for all, so that no field is forgotten.
-    return tool.told.model_validate(_escape(told.model_dump()))
+    # Text from the book is data. It is escaped here, for all fields of all tools.
+    return tool.told.model_validate(map_json(told.model_dump(), _escape))
 
 
 def _read_arguments(tool: BookTool, given: Mapping[str, Any]) -> Arguments:
     try:
-        # Models write null for what they leave out.
+        # Models send null for what they leave out.
         return tool.arguments.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        wrong = [{**one, "loc": ("arguments", *one["loc"])} for one in error.errors(include_url=False)]
+        wrong = [{**wrong, "loc": ("arguments", *wrong["loc"])} for wrong in error.errors(include_url=False)]
         message, all_that_is = describe(wrong)
         takes = f"{tool.name} takes {', '.join(tool.arguments.model_fields) or 'nothing'}."
         raise InputError(all_that_is or message, takes) from error
 
 
 def _escape(value: Any) -> Any:
-    match value:
-        case str():
-            return escape_for_model(value)
-        case list():
-            return [_escape(one) for one in value]
-        case dict():
-            return {name: _escape(one) for name, one in value.items()}
-        case _:
-            return value
+    return escape_for_model(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Which parts answer: each is asked twice a second, so that a request need not find out by waiting."""
+"""Which parts answer: each is asked twice a second, so that no request has to find out by waiting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY_SECONDS = 0.5
 PATIENCE_SECONDS = 1.5
 """How long a part may take to say that it is there. Both together stay well below three seconds."""
 STALL_SECONDS = 0.5
-"""A loop that was held up for so long cannot tell whether the part was late or itself."""
+"""If the loop itself was held up for this long, a late answer says nothing of the part."""
 AGAIN = "It is tried again and again; so may you."
 
 Ping = Callable[[], Awaitable[object]]
@@ -24,7 +24,7 @@ Ping = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What a part was last heard to say."""
+    """What a part last answered."""
 
     up: bool = True
     latency_ms: float = 0.0
@@ -49,7 +49,7 @@ class Watch:
         return self.signs
 
     def until_down(self, parts: Collection[str]) -> asyncio.Future[AskbookError]:
-        """Done when the first of them goes; cancelled by whoever waits no longer."""
+        """Done when the first of these parts goes down; whoever stops waiting cancels it."""
         down: asyncio.Future[AskbookError] = asyncio.get_running_loop().create_future()
         gone = next((part for part in parts if not self.signs[part].up), None)
         if gone is None:
@@ -58,11 +58,6 @@ class Watch:
         else:
             down.set_result(to_outage(gone))
         return down
-
-    def _tell(self, part: str) -> None:
-        for down, parts in self._waiting.items():
-            if part in parts and not down.done():
-                down.set_result(to_outage(part))
 
     async def _follow(self, part: str) -> None:
         while True:
@@ -74,13 +69,14 @@ class Watch:
         why = await self._find_fault(part)
         took = time.monotonic() - started
         stalled = why == "late" and took > PATIENCE_SECONDS + STALL_SECONDS
-        # Asked twice at once, by a client and by the clock: the later question has the later answer.
+        # A client and the clock may ask at the same time: the later question counts.
         if stalled or started < self._asked_at[part]:
             return
         self._asked_at[part] = started
         before, self.signs[part] = self.signs[part], Sign(not why, took * 1000, why)
-        if why:
-            self._tell(part)
+        for down, parts in self._waiting.items():
+            if why and part in parts and not down.done():
+                down.set_result(to_outage(part))
         if before.up != (not why):
             logger.log(logging.INFO if not why else logging.ERROR, "%s is %s", part, "back" if not why else "down")
 
@@ -90,23 +86,19 @@ class Watch:
         ping.add_done_callback(self._forget)
         await asyncio.wait({ping}, timeout=PATIENCE_SECONDS)
         if not ping.done():
-            # Not waited for: a driver takes seconds to let go of a server that hangs.
+            # Not awaited: a driver takes seconds to let go of a server that hangs.
             ping.cancel()
             return "late"
         error = asyncio.CancelledError() if ping.cancelled() else ping.exception()
-        return "" if error is None else _name(part, error)
+        if error is not None and not isinstance(error, AskbookError):
+            # Drivers raise all sorts of errors for a part that went away. It counts as down and is asked again.
+            logger.warning("%s failed in an unforeseen way", part, exc_info=error)
+        return "" if error is None else type(error).__name__
 
     def _forget(self, ping: asyncio.Future[object]) -> None:
         self._pending.discard(ping)
         if not ping.cancelled():
             ping.exception()  # Seen: nobody waits for one that was late.
-
-
-def _name(part: str, error: BaseException) -> str:
-    if not isinstance(error, AskbookError):
-        # Whatever else a driver raises of a part that went away: it is not there, and it is asked again.
-        logger.warning("%s failed in an unforeseen way", part, exc_info=error)
-    return type(error).__name__
 
 
 def to_outage(part: str) -> AskbookError:

@@ -74,7 +74,7 @@ class Holdings(Protocol):
 async def read_holdings(engines: Engines) -> AsyncIterator[Holdings]:
     """One snapshot of the database; the vectors are those of the points that are live in it."""
     async with engines.database.reading() as connection:
-        rows = {table.name: await _count(connection, table) for table in CARRIED}
+        rows = {table.name: await connection.scalar(select(func.count()).select_from(table)) or 0 for table in CARRIED}
         embedder, dimension = await _load_origin(connection, engines.collection)
         now = datetime.now(UTC).isoformat()
         yield _Live(Header(FORMAT, HEAD, __version__, now, embedder, dimension, rows), connection, engines.index)
@@ -91,11 +91,10 @@ class _Live:
         found = await self.connection.stream(query, execution_options={"yield_per": ROWS_AT_ONCE})
         async for some in found.mappings().partitions(ROWS_AT_ONCE):
             rows = [_to_row(table, values) for values in some]
-            yield await self._with_vectors(rows) if table is chunks else rows
-
-    async def _with_vectors(self, rows: list[Row]) -> list[Row]:
-        vectors = await self.index.load_vectors([row["point_id"] for row in rows])
-        return [_with_vector(row, vectors.get(row["point_id"])) for row in rows]
+            if table is chunks:
+                vectors = await self.index.load_vectors([row["point_id"] for row in rows])
+                rows = [_with_vector(row, vectors.get(row["point_id"])) for row in rows]
+            yield rows
 
 
 async def load_dimension(database: Database, collection: str) -> int:
@@ -109,10 +108,6 @@ async def _load_origin(connection: AsyncConnection, collection: str) -> tuple[st
     query = select(indexes.c.embedder, indexes.c.dimension).where(indexes.c.collection == collection)
     embedder, dimension = (await connection.execute(query)).first() or (None, 0)
     return embedder, dimension
-
-
-async def _count(connection: AsyncConnection, table: Table) -> int:
-    return await connection.scalar(select(func.count()).select_from(table)) or 0
 
 
 # --- rows as JSON ---------------------------------------------------------------------------------

@@ -98,9 +98,8 @@ async def _write_tables(holdings: Holdings, engines: Engines, watch: Watcher) ->
             await _count_on(connection, table)
         await connection.execute(delete(doomed_points))
         if header.embedder is not None:
-            values = {"embedder": header.embedder, "dimension": header.dimension, "stored_in": engines.stored_in}
-            insert = engines.database.insert(indexes).values(collection=engines.collection, **values)
-            await connection.execute(insert.on_conflict_do_update(index_elements=["collection"], set_=values))
+            made = {"embedder": header.embedder, "dimension": header.dimension, "stored_in": engines.stored_in}
+            await connection.execute(engines.database.upsert(indexes, {"collection": engines.collection, **made}))
 
 
 async def _count_on(connection: AsyncConnection, table: Table) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
+from askbook.book import CHUNKER_VERSION as CHUNKER_VERSION
 from askbook.book.markup import has_components
 from askbook.book.sections import Block, Section, Source, fence_prefix, open_fences, parse_blocks, split_sections
 from askbook.domain import Chunk, Lesson, Piece, SectionStart
 
-CHUNKER_VERSION = 2
 NAMESPACE = uuid.UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 TARGET, MAXIMUM, SMALL, OVERLAP = 400, 512, 100, 60
 LONGEST_OVERLAP = 2 * OVERLAP
@@ -303,7 +303,7 @@ def _overlap(source: Source, last: Unit, room: int) -> Unit | None:
     begin = last.end
     for start, _ in reversed(list(_sentences(source, last.start, last.end))):
         room_left = min(room, OVERLAP if begin < last.end else LONGEST_OVERLAP)
-        if measure(source.text[start : last.end]).tokens > room_left:
+        if measure(source.shown_text(start, last.end)).tokens > room_left:
             break
         begin = start
     return replace(_part(source, last, (begin, last.end)), part=True) if begin < last.end else None

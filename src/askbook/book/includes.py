@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 MOST, DEEPEST, RANGES = 1_000, 8, 20
@@ -15,10 +15,10 @@ ReadFile = Callable[[str], str | None]
 
 _PATH = r"(?P<path>[^\s\"'{}:#\]]+)"
 _ANY = re.compile(
-    r"\{\{\s*#|8<-|^<<<|@include|\{(?:literal)?include\}|readfile|\{(?:\{[<%]|%-?)\s*include|\{!|^\{\*|^import\b",
+    r"\{\{\s*#|8<-|^<<<|@include|^[ \t]*!!![ \t]*include\(|\{(?:literal)?include\}|readfile|\{(?:\{[<%]|%-?)\s*include|\{!|^\{\*|^import\b",
     re.MULTILINE,
 )
-_SIGNS = ("{{", "8<-", "<<<", "@include", "include}", "{!", "{%", "{*", "import ")
+_SIGNS = ("{{", "8<-", "<<<", "@include", "include(", "include}", "{!", "{%", "{*", "import ")
 _MDBOOK = re.compile(
     rf"(?<!\\)\{{\{{\s*#(?:include|rustdoc_include|playground|playpen)\s+{_PATH}(?P<part>:[^\s{{}}]*)?[^{{}}\n]*\}}\}}"
 )
@@ -33,6 +33,7 @@ _SNIPPET = re.compile(r"^(?P<indent>[ \t]*)-+8<-+[ \t]+[\"'](?P<path>[^\"':\n]+)
 _SNIPPET_BLOCK = re.compile(r"^(?P<indent>[ \t]*)-+8<-+[ \t]*$")
 _VITEPRESS = re.compile(rf"^(?P<indent>[ \t]*)<<<[ \t]+{_PATH}(?P<part>#[\w-]+)?(?P<more>[^\n]*)$")
 _COMMENT = re.compile(rf"^(?P<indent>[ \t]*)<!--[ \t]*@include:[ \t]*{_PATH}(?P<part>[#{{][^\s>]*)?[ \t]*-->[ \t]*$")
+_EXCLAIMED = re.compile(r"^(?P<indent>[ \t]*)!!![ \t]*include\([ \t]*(?P<path>[^()\s]+)[ \t]*\)[ \t]*!!![ \t]*$")
 _SHORTCODE = re.compile(
     r"^(?P<indent>[ \t]*)\{\{[<%][ \t]*(?:readfile[ \t][^{}\n]*?file=|readfile[ \t]+|include[ \t]+)[\"']?(?P<path>[^\s\"'{}<>%]+)[\"']?(?P<more>[^{}\n]*)[>%]\}\}[ \t]*$"
 )
@@ -40,7 +41,8 @@ _MDX_INCLUDE = re.compile(rf"^(?P<indent>[ \t]*)\{{\*[ \t]+{_PATH}(?:[ \t]+ln\[(
 _DIRECTIVE = re.compile(
     r"^(?P<indent>[ \t]*)(?P<mark>`{3,}|~{3,}|:{3,})\{(?P<name>include|literalinclude)\}[ \t]+(?P<path>\S+)[ \t]*$"
 )
-_OPTION = re.compile(r"^[ \t]*:([\w-]+):[ \t]*(.*)$")
+_OPTION = re.compile(r"^[ \t]*:?([\w-]+):(?:[ \t]+(.*))?$")
+_NUMBER = re.compile(r"-?\d{1,9}$")
 _PARTIAL = re.compile(r"^import[ \t]+(?P<name>[A-Z]\w*)[ \t]+from[ \t]+[\"'](?P<path>[^\"'\n]+\.mdx?)[\"'];?[ \t]*$")
 _COMPONENT = re.compile(r"^(?P<indent>[ \t]*)<(?P<name>[A-Z]\w*)\b[^<>\n]*/>[ \t]*$")
 _FENCE = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)$")
@@ -70,12 +72,12 @@ class Expanded:
     complaints: list[str] = field(default_factory=list[str])
 
 
-def expand_includes(path: str, text: str, start: int, read_file: ReadFile) -> Expanded:
-    """The page with what it includes in its place, from `start` on."""
+def expand_includes(path: str, text: str, start: int, read_file: ReadFile, snippets: tuple[str, ...] = ()) -> Expanded:
+    """The page with what it includes in its place, from `start` on. `snippets`: the folders that `--8<--` counts from."""
     if not any(sign in text for sign in _SIGNS) or _ANY.search(text, start) is None:
         return Expanded(text)
     first = text.count("\n", 0, start)
-    expansion = _Expansion(read_file)
+    expansion = _Expansion(read_file, snippets)
     shown, numbers = [text[:start]], [*range(1, first + 2)]
     pieces = list(expansion.expand(path, text[start:].split("\n"), (path,)))
     if not expansion.taken:
@@ -89,8 +91,8 @@ def expand_includes(path: str, text: str, start: int, read_file: ReadFile) -> Ex
 
 
 class _Expansion:
-    def __init__(self, read_file: ReadFile) -> None:
-        self._read_file = read_file
+    def __init__(self, read_file: ReadFile, snippets: tuple[str, ...]) -> None:
+        self._read_file, self._snippets = read_file, snippets
         self._left, self._room = MOST, MAX_CHARS
         self.taken: list[str] = []
         self.complaints: list[str] = []
@@ -111,7 +113,7 @@ class _Expansion:
                 end = next((n for n in range(at, min(at + 50, len(lines))) if _SNIPPET_BLOCK.match(lines[n])), None)
                 if end is not None:
                     for name in filter(str.strip, lines[at:end]):
-                        yield number, self._take(path, name.strip(), "", found["indent"], above) or name
+                        yield number, self._take_snippet(path, name.strip(), "", found["indent"], above) or name
                     at = end + 1
                     continue
             mark = _FENCE.match(line)
@@ -127,7 +129,7 @@ class _Expansion:
         self, path: str, line: str, in_fence: bool, partials: dict[str, str], above: tuple[str, ...]
     ) -> str:
         if found := _SNIPPET.match(line):
-            return self._take(path, found["path"], found["part"] or "", found["indent"], above) or line
+            return self._take_snippet(path, found["path"], found["part"] or "", found["indent"], above) or line
         if not in_fence and (found := _PLAYGROUND.match(line)):
             return self._list(path, found, found["part"] or "", above) or line
         plugin = "{!" in line or ("{%" in line and not in_fence)
@@ -140,7 +142,7 @@ class _Expansion:
             return self._list(path, found, found["part"] or "", above) or line
         if found := _MDX_INCLUDE.match(line):
             return self._list(path, found, found["part"] or "", above) or line
-        if found := _COMMENT.match(line) or _SHORTCODE.match(line):
+        if found := _COMMENT.match(line) or _EXCLAIMED.match(line) or _SHORTCODE.match(line):
             more = found.groupdict().get("more") or ""
             if "code=" in more:
                 return self._list(path, found, "", above) or line
@@ -150,17 +152,23 @@ class _Expansion:
         return line
 
     def _direct(self, path: str, found: re.Match[str], inside: Sequence[str], above: tuple[str, ...]) -> str | None:
-        options: dict[str, str] = {one[1]: one[2] for one in map(_OPTION.match, inside) if one}
-        lines = options.get("lines") or ""
+        options = {one[1]: _unquote((one[2] or "").strip()) for one in map(_OPTION.match, inside) if one}
         if found["name"] == "include":
-            return self._take(path, found["path"], lines, found["indent"], above)
-        return self._list(path, found, lines, above, options.get("language", ""), options.get("caption", ""))
+            return self._take(path, found["path"], options.get("lines", ""), found["indent"], above, options)
+        return self._list(path, found, options.get("lines", ""), above, options)
 
     def _list(
-        self, path: str, found: re.Match[str], part: str, above: tuple[str, ...], language: str = "", title: str = ""
+        self,
+        path: str,
+        found: re.Match[str],
+        part: str,
+        above: tuple[str, ...],
+        options: Mapping[str, str] | None = None,
     ) -> str | None:
         """As a listing, in the language that the file's name says."""
-        listing = self._take(path, found["path"], part, "", (*above, ""))
+        options = options or {}
+        language, title = options.get("language", ""), options.get("caption", "")
+        listing = self._take(path, found["path"], part, "", (*above, ""), options)
         if listing is None:
             return None
         ending = posixpath.splitext(found["path"])[1].lstrip(".")
@@ -170,9 +178,21 @@ class _Expansion:
         lines = [f"{mark}{language or _BY_ENDING.get(ending, ending)}{named}", *listing.split("\n"), mark]
         return "\n".join(found["indent"] + line for line in lines)
 
-    def _take(self, path: str, wanted: str, part: str, indent: str, above: tuple[str, ...]) -> str | None:
+    def _take_snippet(self, path: str, wanted: str, part: str, indent: str, above: tuple[str, ...]) -> str | None:
+        return self._take(path, wanted, part, indent, above, folders=self._snippets)
+
+    def _take(
+        self,
+        path: str,
+        wanted: str,
+        part: str,
+        indent: str,
+        above: tuple[str, ...],
+        options: Mapping[str, str] | None = None,
+        folders: tuple[str, ...] = (),
+    ) -> str | None:
         """The text of an included file; None where it cannot be had. An empty name above says that it is a listing."""
-        for there in _candidates(path, wanted):
+        for there in _candidates(path, wanted, folders):
             if there in above:
                 self.complaints.append(f"“{wanted}” includes itself; it was left out")
                 return ""
@@ -183,6 +203,11 @@ class _Expansion:
             if text is None:
                 continue
             self._left -= 1
+            try:
+                text = _limit(text, options, is_listing="" in above) if options else text
+            except _NotThere as error:
+                self.complaints.append(f"“{wanted}” was not included: {error}, which cannot be found in it")
+                return None
             self._room -= len(text) * (1 + part.count(","))
             self.taken.append(text)
             chosen = _choose(_FRONT_MATTER.sub("", text) if there.endswith((".md", ".mdx")) else text, part)
@@ -198,17 +223,89 @@ class _Expansion:
         return None
 
 
-def _candidates(path: str, wanted: str) -> Iterator[str]:
-    """Beside the page, then from each folder above it, as generators count from their own roots."""
+def _candidates(path: str, wanted: str, folders: tuple[str, ...]) -> Iterator[str]:
+    """In the folders that the site names, beside the page, then from each folder above it, as generators count."""
     wanted = re.sub(r"^@(?:site/|/)?", "", wanted)
-    folder = posixpath.dirname(path)
-    while True:
+    for folder in (*folders, *_folders_above(path)):
         there = posixpath.normpath(posixpath.join(folder, wanted.lstrip("/")))
         if not there.startswith("../") and there != "..":
             yield there
-        if not folder:
-            return
-        folder = posixpath.dirname(folder)
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    while path:
+        path = posixpath.dirname(path)
+        yield path
+
+
+class _NotThere(Exception):
+    """What an option names is not in the file."""
+
+    def __init__(self, option: str, value: str) -> None:
+        super().__init__(f"`{option}` is {value[:60]!r}")
+
+
+def _limit(text: str, options: Mapping[str, str], is_listing: bool) -> str:
+    """What the options of a directive leave of a file: of a listing Sphinx takes whole lines, docutils cuts at the text."""
+    if is_listing:
+        lines = text.split("\n")
+        if name := options.get("pyobject"):
+            lines = _find_object(lines, name)
+        for option in filter(options.get, ("start-at", "start-after", "end-at", "end-before")):
+            lines = _limit_lines(lines, option, options[option])
+        return "\n".join(lines)
+    first, last = (_read_line(option, options) for option in ("start-line", "end-line"))
+    text = "\n".join(text.removesuffix("\n").split("\n")[first:last])
+    for option in filter(options.get, ("start-after", "end-before")):
+        before, found, after = text.partition(options[option])
+        if not found:
+            raise _NotThere(option, options[option])
+        text = after if option == "start-after" else before
+    return text
+
+
+def _read_line(option: str, options: Mapping[str, str]) -> int | None:
+    written = options.get(option)
+    if written and not _NUMBER.match(written):
+        raise _NotThere(option, written)
+    return int(written) if written else None
+
+
+def _limit_lines(lines: list[str], option: str, wanted: str) -> list[str]:
+    # Sphinx ends before no first line, so that `start-at` and `end-before` may name alike lines.
+    begin = 1 if option == "end-before" else 0
+    at = next((at for at in range(begin, len(lines)) if wanted in lines[at]), None)
+    if at is None:
+        raise _NotThere(option, wanted)
+    if option in ("start-after", "end-at"):
+        at += 1
+    return lines[at:] if option.startswith("start") else lines[:at]
+
+
+def _find_object(lines: list[str], name: str) -> list[str]:
+    """A function or class of a Python file with its decorators, by its indentation alone."""
+    first, end, outer = 0, len(lines), -1
+    for part in name.split("."):
+        opens = re.compile(rf"([ \t]*)(?:async[ \t]+)?(?:def|class)[ \t]+{re.escape(part)}\b")
+        found = [(len(one[1]), at) for at in range(first, end) if (one := opens.match(lines[at]))]
+        found = [one for one in found if one[0] > outer]
+        if not found:
+            raise _NotThere("pyobject", name)
+        outer, at = min(found)
+        closed = re.compile(rf"[ \t]{{0,{outer}}}[^\s#)\]}}]")
+        end = next((below for below in range(at + 1, end) if closed.match(lines[below])), end)
+        first = at + 1
+    while not lines[end - 1].strip() or re.match(rf"[ \t]{{0,{outer}}}#", lines[end - 1]):
+        end -= 1
+    begin = first - 1
+    while begin and re.match(rf"[ \t]{{{outer}}}@", lines[begin - 1]):
+        begin -= 1
+    taken = "\n".join(lines[begin:end])
+    # A decorator over several lines, or a text that reaches the margin: its bounds cannot be told so.
+    is_open = taken.count('"""') % 2 or taken.count("'''") % 2
+    if is_open or (begin and re.match(rf"[ \t]{{{outer}}}[)\]}}]", lines[begin - 1])):
+        raise _NotThere("pyobject", name)
+    return lines[begin:end]
 
 
 def _choose(text: str, part: str) -> list[str]:
@@ -234,3 +331,7 @@ def _choose(text: str, part: str) -> list[str]:
     stop = re.compile(rf"(?:ANCHOR_END:[ \t]*|\[end:){name}\b|#endregion\b")
     end = next((at for at in range(start, len(lines)) if stop.search(lines[at])), len(lines))
     return lines[start:end]
+
+
+def _unquote(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] in "\"'" and text[0] == text[-1] else text

@@ -108,7 +108,7 @@ class Layout:
         self._chapter_titles = {
             (spot.module, spot.chapter): title for spot in spots if spot.lesson == 0 and (title := own_title(spot.page))
         }
-        urls: set[str] = set()
+        urls: dict[str, str] = {}
         for spot in spots:
             yield spot.page, self._place(spot, first_claims, urls)
 
@@ -289,10 +289,11 @@ class Layout:
 
     # --- titles and addresses --------------------------------------------------------------------
 
-    def _place(self, spot: _Spot, first_claims: Mapping[tuple[str, int, int], str], urls: set[str]) -> Place:
+    def _place(self, spot: _Spot, first_claims: Mapping[tuple[str, int, int], str], urls: dict[str, str]) -> Place:
         title = own_title(spot.page)
         lesson = spot.lesson or 0
         first = first_claims[spot.module, spot.chapter, lesson]
+        url = self._url(spot, urls)
         return Place(
             module=spot.module,
             module_folder="" if spot.entry else "/".join(spot.module_folder),
@@ -302,8 +303,8 @@ class Layout:
             title_in_file=title is not None,
             module_title=self._module_title(spot),
             chapter_title=self._chapter_title(spot),
-            url=self._url(spot, urls),
-            anchors=self.site.anchors if self.site and self.book.base_url else "github",
+            url=url,
+            anchors=self.site.anchors if self.site and not url.startswith(self._home) else "github",
             is_overview=spot.is_overview,
             claimed_by=first if first != spot.page.path else None,
         )
@@ -344,13 +345,23 @@ class Layout:
             return self._folder_title(spot.chapter_folder)
         return self._chapter_titles.get((spot.module, spot.chapter), f"Chapter {spot.chapter}") if spot.chapter else ""
 
-    def _url(self, spot: _Spot, urls: set[str]) -> str:
-        base = self.book.base_url or f"/read/{to_public_id(self.book.book_id)}"
-        url = f"{base}/{quote(self._route(spot))}"
-        if url in urls:
-            url = f"{base}/{quote(spot.page.path)}"
-        urls.add(url)
-        return url
+    @property
+    def _home(self) -> str:
+        """Where askbook shows the book itself."""
+        return f"/read/{to_public_id(self.book.book_id)}"
+
+    def _url(self, spot: _Spot, urls: dict[str, str]) -> str:
+        """Its published address, or one of askbook's own. `urls`: the addresses given so far and their files."""
+        url = f"{self.book.base_url or self._home}/{quote(self._route(spot))}"
+        first = urls.setdefault(url, spot.page.path)
+        if first == spot.page.path:
+            return url
+        if self.book.base_url:
+            message = f"its address {url} is also that of {first}; askbook shows this file under an address of its own"
+            self.problems.append(Problem(spot.page.path, message))
+        own = f"{self._home}/{quote(spot.page.path)}"
+        urls[own] = spot.page.path
+        return own
 
     def _route(self, spot: _Spot) -> str:
         front = spot.page.front

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from askbook.book.reader import read_bytes
+from askbook.book.files import read_bytes
 from askbook.book.sites.site import Unreadable
 from askbook.errors import NotFound
 
@@ -25,7 +25,6 @@ _IMAGE = re.compile(
     r"|<img\b(?P<attributes>[^<>]{0,2000})>",
     re.DOTALL | re.IGNORECASE,
 )
-_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,200}\]:[ \t]*<?([^\s<>]{1,1000})", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"\b(src|alt)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 _SVG = re.compile(rb"\s*+(?:(?:<\?xml[^>]*+>|<!--(?:(?!-->).)*+-->|<!DOCTYPE svg[^>\[]*+>)\s*+)*+<svg[\s>]", re.DOTALL)
 _SIGNATURES = (
@@ -58,9 +57,8 @@ def find_pictures(text: str) -> Iterator[Picture]:
 
 
 def list_files(text: str) -> set[str]:
-    """The files of the pictures that a text shows, or defines for its lesson (`[robot]: robot.png`), without escapes."""
-    named = [*(one.src for one in find_pictures(text)), *_DEFINITION.findall(text)]
-    return {unquote(html.unescape(src)) for src in named}
+    """The files of the pictures that a text shows, without escapes."""
+    return {unquote(html.unescape(one.src)) for one in find_pictures(text)}
 
 
 def read_attributes(tag: str) -> tuple[str, str]:

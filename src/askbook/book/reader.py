@@ -6,24 +6,25 @@ import hashlib
 import json
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 from askbook.book.chunker import CHUNKER_VERSION, make_id
+from askbook.book.files import read_bytes
 from askbook.book.front_matter import FrontMatter, read_facet, read_front_matter, read_yaml
 from askbook.book.includes import expand_includes
 from askbook.book.layout import MAIN, Category, Folder, Layout, Place
 from askbook.book.manifest import EVERY_LESSON, FILE, LAYER, PROFICIENCY, TIER, read_manifest
 from askbook.book.markup import MARKUP_VERSION
-from askbook.book.markup.references import find_labels, find_link_titles
+from askbook.book.markup.references import find_labels, find_link_titles, find_values
 from askbook.book.notebooks import read_notebook
 from askbook.book.sections import find_title
 from askbook.book.sites import find_site
 from askbook.book.sites.docusaurus import CATEGORIES
 from askbook.book.sites.site import Files, Page, Site, Unreadable, find_translations
+from askbook.book.unshown import find_unshown
 from askbook.domain import Book, Facet, FacetValue, Lesson, Problem
 from askbook.errors import BookError
 
@@ -70,9 +71,12 @@ def read_lessons(
     titles = {page.path: place.title for page, place in placed}
     labels = find_labels(text.text for text in read.texts.values())
     lessons: list[Lesson] = []
+    drawings: set[str] = set()
     for page, place in placed:
         text = read.texts[page.path]
+        problems += [Problem(page.path, said) for said in find_unshown(folder, page.path, text.text, drawings)]
         linked = find_link_titles(page.path, text.text, titles, labels)
+        linked |= find_values(text.text, page.front.values, read.layout.site.values if read.layout.site else {})
         lessons.append(_build_lesson(book, text, place, linked, problems))
     return lessons, problems + read.layout.problems
 
@@ -229,31 +233,14 @@ def _reason_to_skip_link(home: Path, entry: os.DirEntry[str]) -> str:
     return "this link leads out of the book; it was not followed" if target.is_dir() or _is_markdown(entry.name) else ""
 
 
-def read_bytes(path: Path, limit: int) -> bytes:
-    """The bytes of a regular file; a link, pipe or device is never opened for reading."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise Unreadable("is not a regular file; it was not opened")
-        with os.fdopen(os.open(path, flags), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise Unreadable("is not a regular file; it was not opened")
-            if status.st_size > limit:
-                raise Unreadable(f"is larger than {limit // 1024 // 1024} MB; split it")
-            return file.read(limit)
-    except OSError as error:
-        raise Unreadable(f"cannot be read: {error.strerror}") from error
-
-
 def _read_texts(
-    files: Mapping[str, Path], on_file: Callable[[str], None] | None = None
+    files: Mapping[str, Path], site: Site | None, on_file: Callable[[str], None] | None = None
 ) -> tuple[dict[str, _Text], list[Problem]]:
     texts: dict[str, _Text] = {}
     problems: list[Problem] = []
     for path, file in files.items():
         try:
-            texts[path] = _read_text(path, file)
+            texts[path] = _read_text(path, file, site.snippets if site else ())
             problems += texts[path].problems
         except Unreadable as error:
             problems.append(Problem(path, f"this file {error}", skipped=True))
@@ -262,14 +249,14 @@ def _read_texts(
     return texts, problems
 
 
-def _read_text(path: str, file: Path) -> _Text:
+def _read_text(path: str, file: Path, snippets: tuple[str, ...] = ()) -> _Text:
     raw = read_bytes(file, MAX_BYTES)
     text = _decode(raw)
     if path.lower().endswith(".ipynb"):
         text = _read_notebook(text)
     front = read_front_matter(text)
     home = file.parents[path.count("/")]
-    expanded = expand_includes(path, text, front.body_start, lambda there: _read_included(home, there))
+    expanded = expand_includes(path, text, front.body_start, lambda there: _read_included(home, there), snippets)
     heading = None if front.text("title") else find_title(expanded.text, front.body_start)
     file_hash = hashlib.sha256(raw)
     for taken in expanded.taken:
@@ -370,7 +357,7 @@ def _read_layout(folder: Path, book: Book, on_file: Callable[[str], None] | None
         )
         site = None
         files, unusable = _list_files(home, book, site)
-    texts, unreadable = _read_texts(files, on_file)
+    texts, unreadable = _read_texts(files, site, on_file)
     problems += unusable + unreadable
     return _Read(_build_layout(home, book, texts, site, problems), texts, problems)
 

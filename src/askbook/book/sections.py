@@ -6,7 +6,7 @@ import html
 import re
 import unicodedata
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -48,6 +48,7 @@ _LEAF: dict[str, Kind] = {
     "hr": "rule",
 }
 _PADDING = re.compile(r" {4,}")
+_LONG_RULE = re.compile(r"-{10,}")
 _CUSTOM_ID = re.compile(
     r"(?<!\s)\s*+(?:\{:?[ ]*#([^{}\s]+)[^{}]*\}|\{/\*\s*#([^{}\s]+)\s*\*/\}|\[\[([^\[\]\s]+)\]\]|\[#([^\[\]\s]+)\])\s*$"
 )
@@ -149,13 +150,13 @@ class Source:
 
     def _unhidden(self, start: int, end: int) -> Iterator[tuple[int, int] | str]:
         begin = start
-        for index in range(max(0, bisect_right(self._hidden_starts, start) - 1), len(self.hidden)):
+        for index in range(max(0, bisect_left(self._hidden_starts, start) - 1), len(self.hidden)):
             hidden = self.hidden[index]
-            if hidden.start >= end and hidden.end > end:
+            # What is put in belongs to the words before it, but at the head of a line to those behind it.
+            opens = hidden.start == hidden.end and self.text[hidden.start - 1 : hidden.start] in ("\n", "")
+            if hidden.start > end or (hidden.start == end and (hidden.end > end or opens)):
                 break
-            if hidden.start > end:
-                break
-            if hidden.end <= start:
+            if hidden.end < start or (hidden.end == start and not opens):
                 continue
             if hidden.start > start:
                 yield start, hidden.start
@@ -204,12 +205,17 @@ class Source:
         return [Block("plain", first, end)] if stop > start else []
 
     def _padding(self, block: Block) -> Iterator[Hidden]:
-        """The spaces that line up the columns of a large table: kept, they would leave no room for its rows."""
+        """What only lines up the columns: it would leave no room for the rows of a large table, and an embedder
+        reads a token for each dash."""
         start, end = self.span(block.first, block.end)
-        has_hidden = list(self._unhidden(start, end)) != [(start, end)]
-        if end - start > LARGE_TABLE and not has_hidden:
-            for run in _PADDING.finditer(self.text, start, end):
-                yield Hidden(run.start() + 1, run.end())
+        rule = self.span(block.first + 1, block.first + 2)
+        for part in self._unhidden(start, end):
+            if isinstance(part, str):
+                continue
+            if end - start > LARGE_TABLE:
+                yield from (Hidden(run.start() + 1, run.end()) for run in _PADDING.finditer(self.text, *part))
+            runs = _LONG_RULE.finditer(self.text, max(part[0], rule[0]), min(part[1], rule[1]))
+            yield from (Hidden(run.start() + 3, run.end()) for run in runs)
 
     def _note_open_fences(self) -> None:
         for block in open_fences(self.blocks):

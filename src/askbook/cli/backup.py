@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
 
 from askbook.backup.archive import open_archive, save_archive
 from askbook.backup.holdings import Header, Holdings, Watcher, read_holdings
 from askbook.backup.restore import restore as restore_into
-from askbook.cli.render import clean, err, out, print_json
+from askbook.cli.render import clean, err, out, print_json, progress_bar
 from askbook.cli.running import run_async
 from askbook.errors import InputError
 from askbook.settings import Settings, load_settings, load_settings_of_file, load_settings_of_home
@@ -39,7 +39,9 @@ def backup(
 ) -> None:
     """Save everything in one file: books, vectors, threads, feedback, calibrations, jobs, and the hashes of keys.
 
-    It can be restored onto any database and index. What runs on servers goes on meanwhile, and the file holds one moment of it; data in a folder is read through its server, where one runs. Keep the file as you keep the database: conversations are in it, and whoever has a key finds it valid where the file is restored.
+    It can be restored onto any database and index. What runs on servers goes on meanwhile, and the file holds one
+    moment of it; data in a folder is read through its server, where one runs. Keep the file as you keep the
+    database: conversations are in it, and whoever has a key finds it valid where the file is restored.
     """
 
     async def save() -> Header:
@@ -61,7 +63,9 @@ def restore(
 ) -> None:
     """Fill an empty data folder, or an empty database and collection, from a backup. Nothing is embedded.
 
-    The file is checked whole before anything is written, and readers see all of it at once or nothing; a restore that was stopped is run again. A backup of an older version of the database is refused: the askbook that made it restores it. Jobs that ran when it was made are queued again.
+    The file is checked whole before anything is written, and readers see all of it at once or nothing; a restore
+    that was stopped is run again. A backup of an older version of the database is refused: the askbook that made it
+    restores it. Jobs that ran when it was made are queued again.
     """
 
     async def fill() -> Header:
@@ -86,7 +90,8 @@ def move(
 ) -> None:
     """Carry everything to other engines, such as from this machine onto servers. Nothing is embedded.
 
-    As a backup that is restored at once. Nothing is removed here: from then on, use the settings of the file. Addresses with passwords stay in the file, out of the list of processes.
+    As a backup that is restored at once. Nothing is removed here: from then on, use the settings of the file.
+    Addresses with passwords stay in the file, out of the list of processes.
     """
     if (to is None) == (to_home is None):
         raise typer.BadParameter("say where to: --to FILE, or --to-home FOLDER")
@@ -122,8 +127,7 @@ def _show(header: Header, what: str, as_json: bool) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Watcher]:
-    columns = [TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+    with progress_bar(TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn()) as progress:
         tasks: dict[str, TaskID] = {}
 
         def watch(step: str, done: int, total: int) -> None:

@@ -11,17 +11,17 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
-from askbook.api.schemas import IngestionJob
 from askbook.book.reader import explain_layout, read_book, read_lessons
-from askbook.cli.render import err, out, print_json, show_finished, show_problems
+from askbook.cli.render import err, out, print_json, progress_bar, show_finished, show_problems
 from askbook.cli.running import run_async
 from askbook.domain import Book, IngestMode, Job
 from askbook.errors import BookError, InputError, StorageError
 from askbook.ingest.pipeline import Step, Tally
 from askbook.ingest.worker import Watcher
 from askbook.settings import load_settings
+from askbook.shapes.books import IngestionJob
 from askbook.wiring import Askbook, open_askbook, open_mending
 
 LOOK_SECONDS = 1.0
@@ -35,7 +35,8 @@ def ingest(
     mode: Annotated[
         IngestMode,
         typer.Option(
-            help="incremental: what changed; full: every file again; recreate: every file again, and nothing else is left."
+            help="incremental: what changed; full: every file again; recreate: every file again, and nothing else is "
+            "left."
         ),
     ] = "incremental",
     as_json: Annotated[bool, typer.Option("--json", help="Print the IngestionJob as JSON.")] = False,
@@ -51,7 +52,7 @@ def ingest(
 
     job = run_async(bring_up_to_date())
     if as_json:
-        print_json(IngestionJob.from_job(job))
+        print_json(IngestionJob.of(job))
         raise typer.Exit(job.status == "failed")
     show_finished(job)
 
@@ -97,12 +98,12 @@ def init(
 
 
 async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: IngestMode, watch: Watcher) -> Job:
-    """Submit the job and run it; before it, whatever a process that died has left undone."""
+    """Submit the job and run it, after the jobs that a dead process left undone."""
     for notice in askbook.notices:
         err.print(notice)
     await refuse_another_folder(askbook, folder, book, mode)
     job = await askbook.jobs.submit(book.book_id, str(folder.resolve()), mode)
-    # A server goes on with them by itself.
+    # Where a server runs, it does them.
     for unfinished in await askbook.jobs.load_open() if askbook.server is None else ():
         if unfinished.job_id != job.job_id:
             err.print(f"Job {unfinished.job_id} ({unfinished.book_id}) was left unfinished; it goes on first.")
@@ -110,18 +111,18 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
             err.print(f"Job {done.job_id} {done.status}{f': {done.error_message}' if done.error_message else ''}")
     done = await _see_through(askbook, job, watch)
     if job.status == "running" and askbook.worker.shared and done.status == "completed":
-        # Others had planned it before this command came: the folder may have changed since.
+        # Another worker had planned it before this command: the folder may have changed since.
         job = await askbook.jobs.submit(book.book_id, str(folder.resolve()), "incremental")
         done = await _see_through(askbook, job, watch)
     if done.status == "completed":
         await askbook.adopt_rebuilt()
-    if (done.chunks_deleted or mode != "incremental") and askbook.server is None:
+    if (done.chunks_created or done.chunks_deleted or mode != "incremental") and askbook.server is None:
         await _compact(askbook)
     return done
 
 
 async def _see_through(askbook: Askbook, job: Job, watch: Watcher) -> Job:
-    """Until it has ended: other workers may do a part of it, or an older job of the same book comes first."""
+    """Run it until it has ended: an older job of the book comes first, and other workers may do a part."""
     while True:
         for older in await askbook.jobs.load_open():
             if older.book_id == job.book_id and older.job_id < job.job_id:
@@ -133,7 +134,7 @@ async def _see_through(askbook: Askbook, job: Job, watch: Watcher) -> Job:
 
 
 async def _compact(askbook: Askbook) -> None:
-    """Nobody is served while a command ingests: the time to give back what deleted points took."""
+    """Frees the room of deleted points and rounds a large index, while no reader is served."""
     try:
         await askbook.index.optimize()
     except StorageError as error:
@@ -141,7 +142,7 @@ async def _compact(askbook: Askbook) -> None:
 
 
 async def refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode: IngestMode) -> None:
-    """Two folders with one id would take turns in deleting each other's lessons."""
+    """Two folders with one id would delete each other's lessons in turn."""
     for record in await askbook.ledger.load_books():
         known = Path(record.folder)
         if record.book_id == book.book_id and known != folder.resolve() and known.is_dir() and mode != "recreate":
@@ -153,8 +154,7 @@ async def refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode
 
 @contextmanager
 def progress_bars() -> Iterator[Watcher]:
-    columns = [TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+    with progress_bar(TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn()) as progress:
         reading = progress.add_task("reading", total=None)
         embedding = progress.add_task("embedding", total=None, visible=False)
 

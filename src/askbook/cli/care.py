@@ -15,22 +15,18 @@ from rich.table import Table
 from rich.text import Text
 
 from askbook import __version__
-from askbook.api.schemas import IngestionJob
 from askbook.book.reader import read_book
 from askbook.cli.book import ingest_folder, progress_bars
 from askbook.cli.find import choose_book
 from askbook.cli.render import clean, out, print_json, show_finished, show_problems
-from askbook.cli.running import run_async
+from askbook.cli.running import run_async, run_with_store
 from askbook.domain import Job
 from askbook.errors import AskbookError, DataInUse, ReaderUnavailable, RerankerUnavailable
 from askbook.index.rerankers.base import Reranker
 from askbook.ingest.verify import Verdict, repair_book, verify_book
 from askbook.settings import Settings, load_settings, setting_names
-from askbook.wiring import NO_READER, Askbook, build_embedder, open_askbook, open_mending, open_store
-
-
-class JobList(BaseModel):
-    jobs: list[IngestionJob]
+from askbook.shapes.books import IngestionJob, JobList
+from askbook.wiring import NO_READER, Askbook, Store, build_embedder, open_askbook, open_mending
 
 
 class Finding(BaseModel):
@@ -70,17 +66,14 @@ def jobs(
 ) -> None:
     """List the ingestion jobs, or show one."""
 
-    async def load() -> list[Job]:
-        async with open_store(load_settings()) as store:
-            if job_id is not None:
-                return [await store.jobs.load(job_id)]
-            return await store.jobs.load_all(book, limit)
+    async def load(store: Store) -> list[Job]:
+        return await store.jobs.load_all(book, limit) if job_id is None else [await store.jobs.load(job_id)]
 
-    found = run_async(load())
+    found = run_with_store(load)
     if as_json and job_id is not None:
-        print_json(IngestionJob.from_job(found[0]))
+        print_json(IngestionJob.of(found[0]))
     elif as_json:
-        print_json(JobList(jobs=[IngestionJob.from_job(job) for job in found]))
+        print_json(JobList(jobs=[IngestionJob.of(job) for job in found]))
     elif job_id is not None:
         out.print(_job_table(found))
         show_problems(found[0].problems)
@@ -197,11 +190,12 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findi
 
 async def _examine(settings: Settings) -> AsyncIterator[Finding]:
     yield Finding(part="askbook", state="ok", message=f"{__version__} on Python {platform.python_version()}")
-    yield Finding(part="settings", state="ok", message=_describe(settings))
+    given = ", ".join(sorted(name.upper() for name in settings.model_fields_set)) or "none, all defaults"
+    yield Finding(part="settings", state="ok", message=f"{len(setting_names())} known; set here: {given}")
     try:
         async with open_askbook(settings) as askbook:
             yield _examine_disk(settings)
-            yield Finding(part="database", state="ok", message=askbook.ledger.database.engine.url.render_as_string())
+            yield Finding(part="database", state="ok", message=askbook.database.engine.url.render_as_string())
             await askbook.index.ping()
             owner = f"the server at {askbook.server.url}" if askbook.server else "this process"
             where = settings.qdrant_url or f"Qdrant Edge in {owner}"
@@ -216,11 +210,6 @@ async def _examine(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding(part="data", state="warning", message=error.message, hint=error.hint)
     except AskbookError as error:
         yield Finding(part="opening", state="broken", message=error.message, hint=error.hint)
-
-
-def _describe(settings: Settings) -> str:
-    given = sorted(name.upper() for name in settings.model_fields_set)
-    return f"{len(setting_names())} known; set here: {', '.join(given) or 'none, all defaults'}"
 
 
 def _examine_disk(settings: Settings) -> Finding:
@@ -266,7 +255,8 @@ async def _examine_reader(askbook: Askbook) -> Finding:
         await askbook.reader.read("Does this work?", ["It works."])
     except ReaderUnavailable as error:
         return Finding(part="reader", state="broken", message=error.message, hint=error.hint)
-    took = f"loaded in {(loaded - started) * 1000:.0f} ms, one passage read in {(time.perf_counter() - loaded) * 1000:.0f} ms"
+    loading, reading = (loaded - started) * 1000, (time.perf_counter() - loaded) * 1000
+    took = f"loaded in {loading:.0f} ms, one passage read in {reading:.0f} ms"
     return Finding(part="reader", state="ok", message=f"{name} ({askbook.settings.askbook_reader}), {took}")
 
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.live import Live
@@ -18,12 +18,11 @@ from rich.text import Text
 
 from askbook.answer.ask import get_reply
 from askbook.answer.cleaning import clean
-from askbook.api.schemas import AgentResponse
 from askbook.cli.find import choose_book
 from askbook.cli.formulas import show_formulas
 from askbook.cli.render import err, out, print_json, show_reply, show_step
 from askbook.cli.running import run_async
-from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Failed, Filters, Question, Reader, Replied
+from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Filters, Level, Question, Reader, Replied
 from askbook.errors import AskbookError, InputError, Stopped
 from askbook.settings import Settings, load_settings
 from askbook.wiring import Askbook, open_askbook
@@ -39,9 +38,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr wh
 Tier = Annotated[
     int | None, typer.Option(help="Nothing that needs a higher hardware tier, 1 to 4.", min=1, max=TIER_MAX)
 ]
-Level = Annotated[
-    Literal["A1", "A2", "B1", "B2", "C1", "C2"] | None, typer.Option(help="Prefer passages of this proficiency level.")
-]
+PreferredLevel = Annotated[Level | None, typer.Option(help="Prefer passages of this proficiency level.")]
 
 
 def ask(
@@ -54,7 +51,7 @@ def ask(
         str | None, typer.Option(help="Answer from this text alone, at most 5000 characters; - reads it from stdin.")
     ] = None,
     tier: Tier = None,
-    level: Level = None,
+    level: PreferredLevel = None,
     verbose: Verbose = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the AgentResponse as JSON.")] = False,
 ) -> None:
@@ -64,18 +61,10 @@ def ask(
     async def answer() -> Replied:
         async with open_askbook(settings) as askbook:
             record = await choose_book(askbook.ledger, book)
-            _warn(askbook, record)
-            question = Question(
-                text,
-                Filters(record.book_id),
-                await _find_thread(askbook, thread),
-                top_k=settings.agent_top_k if top_k is None else top_k,
-                threshold=settings.agent_score_threshold if threshold is None else threshold,
-                selected_text=sys.stdin.read() if selected == "-" else selected,
-                reader=_to_reader(tier, level),
-                streamed=not as_json,
-            )
-            await _warm(askbook)
+            question = await _begin(askbook, record, text, thread, top_k, tier, level, as_json)
+            selected_text = sys.stdin.read() if selected == "-" else selected
+            least = question.threshold if threshold is None else threshold
+            question = replace(question, selected_text=selected_text, threshold=least)
             async with aclosing(askbook.ask(question)) as events:
                 if as_json:
                     return await get_reply(_told(events, verbose))
@@ -83,7 +72,13 @@ def ask(
 
     replied = run_async(answer())
     if as_json:
-        print_json(AgentResponse.from_replied(replied))
+        _print_reply(replied)
+
+
+def _print_reply(replied: Replied) -> None:
+    from askbook.shapes.answers import AgentResponse
+
+    print_json(AgentResponse.from_replied(replied))
 
 
 def chat(
@@ -92,7 +87,7 @@ def chat(
     thread: ThreadId = None,
     top_k: TopK = None,
     tier: Tier = None,
-    level: Level = None,
+    level: PreferredLevel = None,
     verbose: Verbose = False,
     as_json: Annotated[bool, typer.Option("--json", help="With -q: print the AgentResponse as JSON.")] = False,
 ) -> None:
@@ -104,20 +99,10 @@ def chat(
     async def converse() -> None:
         async with open_askbook(settings) as askbook:
             record = await choose_book(askbook.ledger, book)
-            _warn(askbook, record)
-            asked = Question(
-                query or "",
-                Filters(record.book_id),
-                await _find_thread(askbook, thread),
-                top_k=settings.agent_top_k if top_k is None else top_k,
-                threshold=settings.agent_score_threshold,
-                reader=_to_reader(tier, level),
-                streamed=not as_json,
-            )
-            await _warm(askbook)
+            asked = await _begin(askbook, record, query or "", thread, top_k, tier, level, as_json)
             if as_json:
                 async with aclosing(askbook.ask(asked)) as events:
-                    return print_json(AgentResponse.from_replied(await get_reply(_told(events, verbose))))
+                    return _print_reply(await get_reply(_told(events, verbose)))
             if query is not None:
                 await take_turn(askbook, asked, verbose)
                 return
@@ -128,6 +113,37 @@ def chat(
         run_async(converse())
     except Stopped:
         raise typer.Exit(0) from None
+
+
+async def _begin(
+    askbook: Askbook,
+    record: BookRecord,
+    text: str,
+    thread: str | None,
+    top_k: int | None,
+    tier: int | None,
+    level: str | None,
+    as_json: bool,
+) -> Question:
+    for notice in askbook.notices:
+        err.print(notice)
+    if record.unembedded_chunks:
+        err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
+    if thread is not None and len(thread) != UUID_LENGTH:
+        # The beginning of an id, as `askbook threads` shows it.
+        thread = await askbook.threads.find_id(thread)
+    if askbook.agent is not None:
+        # The model's seconds count from the question on, so everything else is loaded before.
+        await askbook.warm()
+    return Question(
+        text,
+        Filters(record.book_id),
+        thread,
+        top_k=askbook.settings.agent_top_k if top_k is None else top_k,
+        threshold=askbook.settings.agent_score_threshold,
+        reader=None if tier is None and level is None else Reader(hardware_tier=tier, proficiency_level=level),
+        streamed=not as_json,
+    )
 
 
 # --- a conversation -------------------------------------------------------------------------------
@@ -161,7 +177,7 @@ async def talk(
 
 
 async def _try_turn(askbook: Askbook, question: Question, verbose: bool) -> str | None:
-    """The thread after this turn; an error is said and the conversation goes on."""
+    """The thread after this turn; None after an error, which is printed."""
     try:
         return await _stoppable(take_turn(askbook, question, verbose))
     except AskbookError as error:
@@ -234,7 +250,7 @@ async def _read_line() -> str:
 
 
 async def _show(events: AsyncIterator[AnswerEvent], verbose: bool, before: str = "") -> Replied:
-    """The answer as it comes, then what it stands on."""
+    """The answer as it comes, then its sources."""
     told = _told(events, verbose)
     replied = await (_show_live(told, before) if out.is_terminal else _show_plain(told, before))
     show_reply(replied, before)
@@ -249,54 +265,32 @@ async def _told(events: AsyncIterator[AnswerEvent], verbose: bool) -> AsyncItera
 
 
 async def _show_live(events: AsyncIterator[AnswerEvent], before: str) -> Replied:
-    # Pygments comes with it, and every other command would wait for that too.
+    # It imports Pygments, which only this command shall wait for.
     from rich.markdown import Markdown
 
     written = before
     with Live(console=out, auto_refresh=False, vertical_overflow="visible") as live:
-        async for event in events:
-            if isinstance(event, Delta):
-                written += clean(event.text)
-                live.update(Markdown(show_formulas(written, escaped=True), hyperlinks=False), refresh=True)
-            elif (replied := _last(event)) is not None:
-                return replied
-    raise AssertionError("a question ends in a reply or a failure")
+
+        def show(text: str) -> None:
+            nonlocal written
+            written += clean(text)
+            live.update(Markdown(show_formulas(written, escaped=True), hyperlinks=False), refresh=True)
+
+        return await get_reply(_each_delta(events, show))
 
 
 async def _show_plain(events: AsyncIterator[AnswerEvent], before: str) -> Replied:
+    def show(text: str) -> None:
+        nonlocal before
+        sys.stdout.write(before + show_formulas(clean(text)))
+        sys.stdout.flush()
+        before = ""
+
+    return await get_reply(_each_delta(events, show))
+
+
+async def _each_delta(events: AsyncIterator[AnswerEvent], show: Callable[[str], None]) -> AsyncIterator[AnswerEvent]:
     async for event in events:
         if isinstance(event, Delta):
-            sys.stdout.write(before + show_formulas(clean(event.text)))
-            sys.stdout.flush()
-            before = ""
-        elif (replied := _last(event)) is not None:
-            return replied
-    raise AssertionError("a question ends in a reply or a failure")
-
-
-def _last(event: AnswerEvent) -> Replied | None:
-    if isinstance(event, Failed):
-        raise event.error
-    return event if isinstance(event, Replied) else None
-
-
-async def _find_thread(askbook: Askbook, thread: str | None) -> str | None:
-    """By its whole id, or by as much of it as `askbook threads` shows."""
-    return thread if thread is None or len(thread) == UUID_LENGTH else await askbook.threads.find_id(thread)
-
-
-def _to_reader(tier: int | None, level: str | None) -> Reader | None:
-    return None if tier is None and level is None else Reader(hardware_tier=tier, proficiency_level=level)
-
-
-async def _warm(askbook: Askbook) -> None:
-    """A model has so many seconds from the question on; what is loaded first is not its fault."""
-    if askbook.agent is not None:
-        await askbook.warm()
-
-
-def _warn(askbook: Askbook, record: BookRecord) -> None:
-    for notice in askbook.notices:
-        err.print(notice)
-    if record.unembedded_chunks:
-        err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
+            show(event.text)
+        yield event

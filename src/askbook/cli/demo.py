@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from askbook.answer.ask import get_reply
-from askbook.api.schemas import AgentResponse
 from askbook.book.reader import read_book
 from askbook.cli.book import ingest_folder, progress_bars
 from askbook.cli.converse import take_turn
@@ -21,6 +20,7 @@ from askbook.domain import Filters, Question
 from askbook.errors import InputError
 from askbook.lock import Server, find_server
 from askbook.settings import Settings, load_settings
+from askbook.shapes.answers import AgentResponse
 from askbook.wiring import open_askbook
 
 DEMO = "physical-ai-robotics"
@@ -42,7 +42,7 @@ def demo(
     if as_json:
         run_async(_show(settings, source, text, as_json))
         return
-    # Before the minute that a large book takes, not after it.
+    # A taken port is reported before the minute that a large book takes.
     listener = _listen_unless_served(settings)
     server = run_async(_show(settings, source, text, as_json))
     out.print()
@@ -52,7 +52,7 @@ def demo(
 
 
 def _listen_unless_served(settings: Settings) -> socket | None:
-    """None where the port is taken, it seems by a server of this very data."""
+    """None where the port is taken and a server has this data folder."""
     try:
         return listen(settings)
     except InputError:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from askbook.api.schemas import SearchResponse
 from askbook.cli.render import err, print_json, show_outcome
 from askbook.cli.running import run_async
-from askbook.domain import BookRecord, FacetValue, Filters, SearchOutcome
+from askbook.domain import BookRecord, FacetValue, Filters, SearchMode, SearchOutcome
 from askbook.errors import InputError, NotFound
 from askbook.index.choices import check_choices
 from askbook.settings import load_settings
 from askbook.store.ledger import Ledger
-from askbook.wiring import Askbook, open_askbook
-
-Mode = Literal["hybrid", "dense", "keyword"]
+from askbook.wiring import open_askbook
 
 
 def search(
     text: Annotated[str, typer.Argument(help="What to look for: 3 to 1000 characters.")],
     book: Annotated[str | None, typer.Option(help="Book to search; needed when there are several.")] = None,
     limit: Annotated[int, typer.Option(help="How many passages, 1 to 20.")] = 5,
-    mode: Annotated[Mode, typer.Option(help="Words and meaning, meaning alone, or words alone.")] = "hybrid",
+    mode: Annotated[SearchMode, typer.Option(help="Words and meaning, meaning alone, or words alone.")] = "hybrid",
     threshold: Annotated[float, typer.Option(help="Leave out what scores less, 0 to 1.")] = 0.0,
     tier: Annotated[int | None, typer.Option(help="Nothing that needs a higher hardware tier, 1 to 4.")] = None,
     module: Annotated[str | None, typer.Option(help="Only this module.")] = None,
@@ -66,33 +63,19 @@ def search(
             check_choices(filters, record)
             if record.unembedded_chunks and mode != "keyword":
                 err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
-            return await search_book(askbook, text, filters, mode, limit, threshold, rerank or None)
+            outcome = await askbook.search(text, filters, mode, limit, threshold, rerank or None)
+            calibration = await askbook.calibrations.choose(record.book_id)
+            for notice in filter(None, (calibration.notice, *outcome.notices)):
+                err.print(notice)
+            return outcome
 
     outcome = run_async(find())
     if as_json:
+        from askbook.shapes.answers import SearchResponse
+
         print_json(SearchResponse.from_outcome(outcome))
     else:
         show_outcome(outcome)
-
-
-async def search_book(
-    askbook: Askbook,
-    text: str,
-    filters: Filters,
-    mode: Mode = "hybrid",
-    limit: int = 5,
-    threshold: float = 0.0,
-    rerank: bool | None = None,
-) -> SearchOutcome:
-    """A search whose scores are the calibrated relevance that every door shows."""
-    chosen = await askbook.calibrations.choose(filters.book_id)
-    if chosen.notice:
-        err.print(chosen.notice)
-    relevance = chosen.calibration.relevance
-    outcome = await askbook.searcher.search(text, filters, mode, limit, threshold, relevance, rerank=rerank)
-    for notice in outcome.notices:
-        err.print(notice)
-    return outcome
 
 
 async def choose_book(ledger: Ledger, book_id: str | None) -> BookRecord:
@@ -124,6 +107,6 @@ def _read_facets(given: list[str], record: BookRecord) -> dict[str, tuple[FacetV
     wanted: dict[str, tuple[FacetValue, ...]] = {}
     for item in given:
         name, _, value = item.partition("=")
-        typed = next((one for one in record.facets.get(name, ()) if str(one) == value), value)
+        typed = next((allowed for allowed in record.facets.get(name, ()) if str(allowed) == value), value)
         wanted[name] = (*wanted.get(name, ()), typed)
     return wanted

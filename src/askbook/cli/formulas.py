@@ -1,4 +1,4 @@
-"""TeX as a terminal can show it: Unicode where there is a sign, words where there is none."""
+"""TeX as a terminal can show it: as Unicode signs, or else as words."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ _LONGEST = 4000
 _DEEPEST = 40
 _TOKEN = re.compile(r"\\(?:begin|end)\{[A-Za-z]+\*?\}|\\[A-Za-z]+|\\.|[{}^_&~]|\s+|.", re.DOTALL)
 _NAMED = """
-alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ vartheta ϑ iota ι kappa κ lambda λ mu μ nu ν xi ξ
+alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ vartheta ϑ iota ι kappa κ lambda λ mu μ
+nu ν xi ξ
 pi π rho ρ sigma σ tau τ upsilon υ phi φ varphi φ chi χ psi ψ omega ω Gamma Γ Delta Δ Theta Θ Lambda Λ Xi Ξ Pi Π Sigma Σ
-Phi Φ Psi Ψ Omega Ω infty ∞ partial ∂ nabla ∇ sum ∑ prod ∏ int ∫ iint ∬ oint ∮ cdot · cdots ⋯ ldots … dots … vdots ⋮ ddots ⋱
-times × div ÷ pm ± mp ∓ ast * star ⋆ circ ∘ bullet • le ≤ leq ≤ ge ≥ geq ≥ ll ≪ gg ≫ ne ≠ neq ≠ approx ≈ equiv ≡ sim ∼ simeq ≃
+Phi Φ Psi Ψ Omega Ω infty ∞ partial ∂ nabla ∇ sum ∑ prod ∏ int ∫ iint ∬ oint ∮ cdot · cdots ⋯ ldots … dots … vdots ⋮
+ddots ⋱
+times × div ÷ pm ± mp ∓ ast * star ⋆ circ ∘ bullet • le ≤ leq ≤ ge ≥ geq ≥ ll ≪ gg ≫ ne ≠ neq ≠ approx ≈ equiv ≡ sim
+∼ simeq ≃
 cong ≅ propto ∝ in ∈ notin ∉ ni ∋ subset ⊂ subseteq ⊆ supset ⊃ supseteq ⊇ cup ∪ cap ∩ setminus ∖ emptyset ∅ varnothing ∅
 forall ∀ exists ∃ neg ¬ lnot ¬ land ∧ wedge ∧ lor ∨ vee ∨ oplus ⊕ otimes ⊗ to → rightarrow → leftarrow ← gets ← mapsto ↦
-Rightarrow ⇒ implies ⇒ Leftarrow ⇐ iff ⇔ Leftrightarrow ⇔ leftrightarrow ↔ uparrow ↑ downarrow ↓ mid | parallel ∥ perp ⊥ angle ∠
+Rightarrow ⇒ implies ⇒ Leftarrow ⇐ iff ⇔ Leftrightarrow ⇔ leftrightarrow ↔ uparrow ↑ downarrow ↓ mid | parallel ∥
+perp ⊥ angle ∠
 langle ⟨ rangle ⟩ lceil ⌈ rceil ⌉ lfloor ⌊ rfloor ⌋ lVert ‖ rVert ‖ Vert ‖ vert | lvert | rvert | ell ℓ hbar ℏ Re ℜ Im ℑ
 prime ′ dagger † degree ° top ⊤ bot ⊥ therefore ∴ because ∵ colon : lbrace { rbrace } quad \u2003 qquad \u2003
 """
@@ -38,7 +42,7 @@ _MATRIX = re.compile(r"[pbvBV]?matrix|array|smallmatrix")
 
 
 def show_formulas(text: str, escaped: bool = False) -> str:
-    """A text in which every formula is readable; code stays as it is. `escaped`: it is read as Markdown after this."""
+    """The text with every formula readable and code unchanged. `escaped`: the result is rendered as Markdown."""
     pieces: list[str] = []
     at = 0
     for code in _CODE.finditer(text):
@@ -63,11 +67,11 @@ def read_aloud(tex: str) -> str:
     """One line for each row of the formula; what is too long or too deep stays TeX."""
     if len(tex) > _LONGEST or tex.count("{") > _LONGEST // 10:
         return tex.strip()
-    shown = _Reading(_TOKEN.findall(tex)).read()
+    shown = _TexReader(_TOKEN.findall(tex)).read()
     return "\n".join(" ".join(line.split()) for line in shown.split("\n")).strip()
 
 
-class _Reading:
+class _TexReader:
     def __init__(self, tokens: list[str]) -> None:
         self._tokens: Iterator[str] = iter(tokens)
         self._deep = 0
@@ -85,8 +89,8 @@ class _Reading:
         return shown
 
     def _argument(self) -> str:
-        """The next group or sign; deeper than this nobody reads a line."""
-        sign = next((one for one in self._tokens if not one.isspace()), "")
+        """The next group or sign; beyond the depth limit the bare sign."""
+        sign = next((token for token in self._tokens if not token.isspace()), "")
         if self._deep >= _DEEPEST:
             return sign
         self._deep += 1
@@ -124,12 +128,14 @@ class _Reading:
             if argument == "[":
                 degree, argument = _place(self._group("]"), "^"), self._argument()
             return f"{degree}√{_bracket(argument)}"
+        if name == "tag":
+            return f"  ({self._argument()})"
         if name in _ACCENTS:
             inner = self._argument()
             return unicodedata.normalize("NFC", inner + _ACCENTS[name]) if len(inner) == 1 else inner
         if name in _SILENT or not name[0].isalpha():
             return "" if name in _SILENT or name == "!" else "‖" if name == "|" else name
-        # A name that is not known here can be read without its backslash.
+        # An unknown name is shown without its backslash.
         return _SIGNS.get(name) or f" {name} "
 
     def _environment(self, name: str, end: str) -> str:
@@ -148,8 +154,8 @@ def _place(inner: str, mark: str) -> str:
     inner = inner.strip()
     if inner in ("∘", "°") and mark == "^":
         return "°"
-    if inner and all(one in signs for one in inner):
-        return "".join(signs[one] for one in inner)
+    if inner and all(character in signs for character in inner):
+        return "".join(signs[character] for character in inner)
     return f"{mark}{inner if len(inner) == 1 else f'({inner})'}"
 
 

@@ -11,12 +11,12 @@ import typer
 from rich.text import Text
 
 from askbook.answer.gaps import find_gaps
-from askbook.api.gap_schemas import GapList
 from askbook.cli.render import clean, err, out, print_json
-from askbook.cli.running import run_async
+from askbook.cli.running import run_with_store
 from askbook.domain import Gap
 from askbook.settings import load_settings
-from askbook.wiring import build_embedder, open_store
+from askbook.shapes.readers import GapList
+from askbook.wiring import Store, build_embedder
 
 
 def gaps(
@@ -31,7 +31,7 @@ def gaps(
     """Show the questions that were refused or got a thumb down, grouped, with the section that should have answered."""
     if as_json and as_markdown:
         raise typer.BadParameter("--json and --markdown do not go together")
-    found = run_async(_load(book, days))
+    found = run_with_store(lambda store: _load(store, book, days))
     if as_json:
         print_json(GapList.from_gaps(found, limit))
     elif as_markdown:
@@ -43,20 +43,18 @@ def gaps(
         out.print(f"No open question of the last {days} days: nothing was refused, and no answer got a thumb down.")
 
 
-async def _load(book: str | None, days: int) -> list[Gap]:
-    settings = load_settings()
-    async with open_store(settings) as store:
-        if book is not None:
-            await store.ledger.load_book(book)
-        asked = await store.questions.load_open(book_id=book, since=datetime.now(UTC) - timedelta(days=days))
-        embedder, notices = build_embedder(settings) if asked else (None, ())
-        for notice in notices:
-            err.print(notice)
-        try:
-            return await find_gaps(asked, embedder)
-        finally:
-            if embedder is not None:
-                await embedder.close()
+async def _load(store: Store, book: str | None, days: int) -> list[Gap]:
+    if book is not None:
+        await store.ledger.load_book(book)
+    asked = await store.questions.load_open(book_id=book, since=datetime.now(UTC) - timedelta(days=days))
+    embedder, notices = build_embedder(load_settings()) if asked else (None, ())
+    for notice in notices:
+        err.print(notice)
+    try:
+        return await find_gaps(asked, embedder)
+    finally:
+        if embedder is not None:
+            await embedder.close()
 
 
 def _print_gap(number: int, gap: Gap) -> None:
@@ -102,5 +100,5 @@ def _to_markdown(found: Sequence[Gap], days: int) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """A reader's words on one line, with nothing that Markdown would take for its own."""
+    """A reader's words on one line, with Markdown's characters escaped."""
     return re.sub(r"([\\`*_\[\]<>#|!])", r"\\\1", " ".join(clean(text).split()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from rich.text import Text
 
 from askbook.answer.appraisal import Appraiser
 from askbook.answer.ask import TOP_K_MAX
-from askbook.answer.calibration import Calibration, Chosen, Weights, load_built_in, name_origin
+from askbook.answer.calibration import Calibration, Weights, load_built_in, name_origin
 from askbook.answer.confidence import JUDGED, name_gate, refuse
 from askbook.answer.probes import (
     Asked,
@@ -23,13 +24,13 @@ from askbook.answer.probes import (
     measure_probes,
 )
 from askbook.answer.trust import Evidence
-from askbook.api.schemas import ConfidenceMetrics, Explanation, SearchResult, SearchSignals
 from askbook.cli.find import choose_book
 from askbook.cli.render import clean, err, out, print_json
 from askbook.cli.running import run_async
-from askbook.domain import Filters, Refusal, SearchOutcome, Signals
+from askbook.domain import Filters, Passage, Signals
 from askbook.errors import InputError
 from askbook.settings import load_settings
+from askbook.shapes.answers import ConfidenceMetrics, Explanation, SearchResult, SearchSignals
 from askbook.wiring import open_askbook
 
 
@@ -40,7 +41,7 @@ def explain(
 ) -> None:
     """Show why a question would be answered or refused: the signals, what decided, the nearest sections."""
 
-    async def ask() -> Explanation:
+    async def ask() -> tuple[Explanation, Sequence[Passage]]:
         async with open_askbook(load_settings()) as askbook:
             record = await choose_book(askbook.ledger, book)
             chosen = await askbook.calibrations.choose(record.book_id)
@@ -50,16 +51,28 @@ def explain(
             found = await appraiser.appraise(outcome, (text,), chosen.calibration)
             outcome = replace(outcome, passages=found.passages[:JUDGED])
             refusal = refuse(outcome, found.confidence, book_is_empty=not record.total_chunks)
-            metrics = ConfidenceMetrics.from_confidence(found.confidence)
             signals = _to_signals(outcome.signals, chosen.calibration, found.evidence)
-            gate = name_gate(found.confidence, signals.chance_in_book, found.evidence)
-            return _to_explanation(outcome, chosen, metrics, signals, gate, refusal)
+            shown = refusal.nearest if refusal else outcome.passages
+            explanation = Explanation(
+                query=outcome.query,
+                book_id=record.book_id,
+                mode=outcome.mode,
+                calibration=name_origin(chosen.calibration),
+                notice=chosen.notice,
+                gate=name_gate(found.confidence, signals.chance_in_book, found.evidence),
+                confidence=ConfidenceMetrics.of(found.confidence),
+                signals=signals,
+                refusal=refusal.reason if refusal else None,
+                advice=refusal.advice if refusal else None,
+                nearest=[SearchResult.from_passage(passage) for passage in shown],
+            )
+            return explanation, shown
 
-    explanation = run_async(ask())
+    explanation, shown = run_async(ask())
     if as_json:
         print_json(explanation)
     else:
-        _show(explanation)
+        _show(explanation, shown)
 
 
 def calibrate(
@@ -79,7 +92,7 @@ def calibrate(
             check_enough(record.book_id, record.total_files, probes)
             now, before = askbook.calibrations.now, await askbook.calibrations.choose(record.book_id)
             asked = await ask_probes(askbook.searcher, record.book_id, probes)
-            # From the one that ships, whatever was in force: fitted twice, a book's own comes out the same.
+            # Always from the calibration that ships, so that fitting twice gives the same result.
             after = fit_calibration(asked, load_built_in(now), replace(now, revision=record.revision))
             await askbook.ledger.save_calibration(record.book_id, now.embedder, after.to_json())
             return before.calibration, after, asked
@@ -114,12 +127,8 @@ def _numbers(weights: Weights) -> str:
 
 def _to_signals(signals: Signals, calibration: Calibration, evidence: Evidence | None) -> SearchSignals:
     raw = calibration.origin == "raw"
-    return SearchSignals(
-        similarity=signals.similarity,
-        coverage=signals.coverage,
-        score=signals.score,
-        lead=signals.lead,
-        unknown_words=list(signals.unknown_words),
+    return SearchSignals.of(
+        signals,
         chance_in_book=None if raw else calibration.chance_in_book(signals),
         chance_right_place=None if raw else calibration.chance_right_place(signals),
         chance_on_topic=evidence.chance_on_topic if evidence else None,
@@ -128,38 +137,16 @@ def _to_signals(signals: Signals, calibration: Calibration, evidence: Evidence |
     )
 
 
-def _to_explanation(
-    outcome: SearchOutcome,
-    chosen: Chosen,
-    metrics: ConfidenceMetrics,
-    signals: SearchSignals,
-    gate: str,
-    refusal: Refusal | None,
-) -> Explanation:
-    shown = refusal.nearest if refusal else outcome.passages
-    return Explanation(
-        query=outcome.query,
-        book_id=outcome.filters.book_id,
-        mode=outcome.mode,
-        calibration=name_origin(chosen.calibration),
-        notice=chosen.notice,
-        gate=gate,
-        confidence=metrics,
-        signals=signals,
-        refusal=refusal.reason if refusal else None,
-        advice=refusal.advice if refusal else None,
-        nearest=[SearchResult.from_passage(passage) for passage in shown],
-    )
-
-
-def _show(explanation: Explanation) -> None:
+def _show(explanation: Explanation, passages: Sequence[Passage]) -> None:
     if explanation.notice:
         err.print(explanation.notice)
     metrics, signals = explanation.confidence, explanation.signals
     refused = not metrics.should_answer
     style = "bold red" if refused else "bold green"
     out.print(Text.assemble((f"{metrics.confidence_level}: ", style), clean(explanation.gate)))
-    _show_chance("the book answers it", signals.chance_in_book, _what_tells(signals))
+    meaning = "no vectors" if signals.similarity is None else f"mean cosine of the five best {signals.similarity:.2f}"
+    words = f"{meaning}, {signals.coverage:.0%} of its words in one passage"
+    _show_chance("the book answers it", signals.chance_in_book, words)
     lead = f"the best lesson leads by {signals.lead:.2f}, its score is {signals.score:.2f}"
     _show_chance("the first passage is the place", signals.chance_right_place, lead)
     if signals.chance_shown is not None:
@@ -176,18 +163,12 @@ def _show(explanation: Explanation) -> None:
         out.print(Text(clean(f"  the book never uses: {', '.join(signals.unknown_words)}")))
     if explanation.advice:
         out.print(Text(clean(explanation.advice)))
-    if explanation.nearest:
+    if passages:
         out.print("Nearest:" if refused else "Found:")
-    for one in explanation.nearest:
-        place = f"{' › '.join(one.heading_path)}  {one.source_file}:{one.first_line}"
-        out.print(Text(f"  {one.score:.2f}  {clean(place)}"))
+    for passage in passages:
+        place = f"{passage.chunk.way}  {passage.chunk.source_file}:{passage.chunk.first_line}"
+        out.print(Text(f"  {passage.rating:.2f}  {clean(place)}"))
 
 
 def _show_chance(what: str, chance: float | None, why: str) -> None:
-    shown = "" if chance is None else f" {chance:.2f}"
-    out.print(f"  {what}{shown}: {why}")
-
-
-def _what_tells(signals: SearchSignals) -> str:
-    meaning = "no vectors" if signals.similarity is None else f"mean cosine of the five best {signals.similarity:.2f}"
-    return f"{meaning}, {signals.coverage:.0%} of its words in one passage"
+    out.print(f"  {what}{'' if chance is None else f' {chance:.2f}'}: {why}")

@@ -7,14 +7,19 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from askbook.api.key_schemas import CreatedKey, KeyBody, KeyList
 from askbook.cli.render import clean, err, out, print_json
-from askbook.cli.running import run_async
+from askbook.cli.running import run_with_store
 from askbook.domain import Key, Role, Scope, to_internal_id
-from askbook.settings import load_settings
-from askbook.wiring import open_store
+from askbook.shapes.readers import CreatedKey, KeyBody, KeyList
+from askbook.wiring import Store
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.callback()
+def keys() -> None:
+    """Make, list and revoke the keys that callers over HTTP show."""
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 
@@ -40,14 +45,13 @@ def create(
     """Make a key. It is shown once: askbook keeps its hash alone."""
     scope = Scope(tenant, tuple(dict.fromkeys(book)) if book else None)
 
-    async def make() -> tuple[Key, str, list[str]]:
-        async with open_store(load_settings()) as store:
-            made, text = await store.keys.create(name, role, scope, origin or ())
-            there = {record.book_id for record in await store.ledger.load_books()}
-            wanted = [to_internal_id(tenant, public_id) for public_id in scope.books or ()]
-            return made, text, [book_id for book_id in wanted if book_id not in there]
+    async def make(store: Store) -> tuple[Key, str, list[str]]:
+        made, text = await store.keys.create(name, role, scope, origin or ())
+        there = {record.book_id for record in await store.ledger.load_books()}
+        wanted = [to_internal_id(tenant, public_id) for public_id in scope.books or ()]
+        return made, text, [book_id for book_id in wanted if book_id not in there]
 
-    made, text, missing = run_async(make())
+    made, text, missing = run_with_store(make)
     for book_id in missing:
         err.print(f"There is no book {book_id} yet: askbook ingest FOLDER --book {book_id} makes it.")
     if as_json:
@@ -60,17 +64,14 @@ def create(
 @app.command("list")
 def list_keys(as_json: AsJson = False) -> None:
     """List the keys, the revoked ones too."""
-
-    async def load() -> list[Key]:
-        async with open_store(load_settings()) as store:
-            return await store.keys.load_all()
-
-    found = run_async(load())
+    found = run_with_store(lambda store: store.keys.load_all())
     if as_json:
         print_json(KeyList(keys=[KeyBody.from_key(key) for key in found]))
     elif found:
         for key in found:
-            _print_key(key)
+            out.print(Text.assemble(_describe(key), ("  revoked", "yellow") if key.revoked_at else ""))
+            used = f"last used {key.last_used_at.astimezone():%Y-%m-%d %H:%M}" if key.last_used_at else "never used"
+            out.print(Text(f"  made {key.created_at.astimezone():%Y-%m-%d %H:%M} · {used}", style="dim"))
     else:
         out.print("No key yet: askbook keys create makes one.")
 
@@ -80,12 +81,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(help="The key's id, as askbook keys list shows it.")], as_json: AsJson = False
 ) -> None:
     """Take a key back, at once and for good."""
-
-    async def take_back() -> Key:
-        async with open_store(load_settings()) as store:
-            return await store.keys.revoke(key_id)
-
-    revoked = run_async(take_back())
+    revoked = run_with_store(lambda store: store.keys.revoke(key_id))
     if as_json:
         print_json(KeyBody.from_key(revoked))
     else:
@@ -97,10 +93,3 @@ def _describe(key: Key) -> str:
     of = f" of {key.scope.tenant}" if key.scope.tenant else ""
     on = f", on {', '.join(key.origins)} only" if key.origins else ""
     return clean(f"{key.key_id} “{key.name}”: {key.role}, {books}{of}{on}")
-
-
-def _print_key(key: Key) -> None:
-    revoked = ("  revoked", "yellow") if key.revoked_at else ""
-    out.print(Text.assemble(_describe(key), revoked))
-    used = f"last used {key.last_used_at.astimezone():%Y-%m-%d %H:%M}" if key.last_used_at else "never used"
-    out.print(Text(f"  made {key.created_at.astimezone():%Y-%m-%d %H:%M} · {used}", style="dim"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import re
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,87 +17,53 @@ from askbook import __version__
 from askbook.errors import AskbookError
 
 COMMANDS = {
-    "demo": (
-        "demo:demo",
-        "Ingest the bundled book on robotics (or a folder of your own), ask it, and serve the page where readers ask.",
-    ),
-    "init": ("book:init", "Write an askbook.toml that says what askbook makes of a folder, for you to change."),
-    "ingest": (
-        "book:ingest",
-        "Bring the index into step with a folder. Stopped halfway, it goes on when run again.",
-    ),
-    "ask": (
-        "converse:ask",
-        "Ask a book a question; get an answer with its sources, or hear that the book does not say.",
-    ),
-    "chat": ("converse:chat", "Talk with a book: follow-ups, sources, a thread that is kept."),
-    "serve": (
-        "serve:serve",
-        "Serve the books over HTTP: the page where readers ask, and the API, of which /docs tells.",
-    ),
-    "mcp": (
-        "mcp:mcp",
-        "Be an MCP server on stdin and stdout: search_book, ask_book, read_lesson, list_books for an agent or an editor.",
-    ),
-    "worker": (
-        "worker:worker",
-        "Take part in every ingestion, with other workers on any machine, until it is stopped.",
-    ),
-    "search": ("find:search", "Find the passages of a book that fit your words."),
-    "explain": (
-        "judge:explain",
-        "Show why a question would be answered or refused: the signals, what decided, the nearest sections.",
-    ),
-    "calibrate": (
-        "judge:calibrate",
-        "Fit the confidence to your own book: it is asked about its own headings and sentences, with and without them.",
-    ),
-    "threads": ("threads:threads", "List the conversations, or show one; name it, or delete it."),
-    "gaps": (
-        "gaps:gaps",
-        "Show the questions that were refused or got a thumb down, grouped, with the section that should have answered.",
-    ),
-    "keys": ("keys:app", "Make, list and revoke the keys that callers over HTTP show."),
-    "jobs": ("care:jobs", "List the ingestion jobs, or show one."),
-    "verify": (
-        "care:verify",
-        "Prove that folder, ledger and index agree, and say what differs. Exit 1 when something does.",
-    ),
-    "doctor": (
-        "care:doctor",
-        "Say what is configured, what works, and what to do. Exit 1 when something is broken.",
-    ),
-    "backup": (
-        "backup:backup",
-        "Save everything in one file: books, vectors, threads, feedback, calibrations, jobs, and the hashes of keys.",
-    ),
-    "restore": (
-        "backup:restore",
-        "Fill an empty data folder, or an empty database and collection, from a backup. Nothing is embedded.",
-    ),
-    "move": (
-        "backup:move",
-        "Carry everything to other engines, such as from this machine onto servers. Nothing is embedded.",
-    ),
-    "eval": (
-        "measure:evaluate",
-        "Ask known questions, and measure how well the book answers them: a table, a report, a check for CI.",
-    ),
+    "demo": "demo:demo",
+    "init": "book:init",
+    "ingest": "book:ingest",
+    "ask": "converse:ask",
+    "chat": "converse:chat",
+    "serve": "serve:serve",
+    "mcp": "mcp:mcp",
+    "worker": "worker:worker",
+    "search": "find:search",
+    "explain": "judge:explain",
+    "calibrate": "judge:calibrate",
+    "threads": "threads:threads",
+    "gaps": "gaps:gaps",
+    "keys": "keys:keys",
+    "jobs": "care:jobs",
+    "verify": "care:verify",
+    "doctor": "care:doctor",
+    "backup": "backup:backup",
+    "restore": "backup:restore",
+    "move": "backup:move",
+    "eval": "measure:evaluate",
 }
-"""Where each command is, and the first line of its help: the list of them is shown without importing any."""
+"""Where each command is, in the order of the help."""
+
+
+def read_line(name: str) -> str:
+    """The first line of a command's help, read from its file: the list is shown without importing any."""
+    module, _, function = COMMANDS[name].partition(":")
+    source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+    found = re.search(rf'^def {function}\(.*?\) -> None:\n    """(.+?)(?:\n|""")', source, re.DOTALL | re.MULTILINE)
+    assert found, f"{name} says nothing of itself"
+    return found[1]
 
 
 def load_command(name: str) -> TyperCommand | TyperGroup:
     import stamina
 
-    where, line = COMMANDS[name]
-    module, _, attribute = where.partition(":")
-    found = getattr(import_module(f"askbook.cli.{module}"), attribute)
-    # On stdout it would stand before the JSON.
+    module, _, function = COMMANDS[name].partition(":")
+    parts = vars(import_module(f"askbook.cli.{module}"))
+    found = parts.get("app") or parts[function]
+    gc.freeze()
+    gc.enable()
+    # The default hook would print to stdout, before the JSON.
     stamina.instrumentation.set_on_retry_hooks([stamina.instrumentation.LoggingOnRetryHook])
     holder = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
     if isinstance(found, typer.Typer):
-        holder.add_typer(found, name=name, help=line)
+        holder.add_typer(found, name=name)
     else:
         holder.command(name)(found)
     (command,) = typer.main.get_group(holder).commands.values()
@@ -107,7 +76,13 @@ class Commands(TyperGroup):
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
-        self.commands.update({name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()})
+        self.commands.update({name: TyperCommand(name) for name in COMMANDS})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and command.help is None:
+            command.help = read_line(cmd_name)
+        return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in COMMANDS:
@@ -145,7 +120,7 @@ def common(
 
 def run() -> None:
     """Exit 0: done; 1: it could not be done, and why was said; 2: the command line was wrong."""
-    # What a log would tell, the terminal says in its own words.
+    # Commands print what a log would tell.
     for name in ("askbook", "stamina"):
         logging.getLogger(name).addHandler(logging.NullHandler())
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +34,7 @@ def mcp(
         str | None, typer.Option(help="The key for that server; or set ASKBOOK_KEY.", envvar="ASKBOOK_KEY")
     ] = None,
 ) -> None:
-    """Be an MCP server on stdin and stdout: search_book, ask_book, read_lesson, list_books for an agent or an editor."""
+    """Be an MCP server on stdin and stdout: search_book, ask_book, read_lesson, list_books for agents and editors."""
     if find_spec("mcp") is None:
         raise InputError("the package mcp is not installed", "pip install 'askbook[mcp]'")
     from askbook.api.logs import configure_logs
@@ -42,20 +42,19 @@ def mcp(
 
     settings = load_settings()
     configure_logs(settings)
-    run_async(serve_stdio(build_bridge(_to_endpoint(url), key)) if url else _serve(settings))
-
-
-def _to_endpoint(url: str) -> str:
-    return url if url.rstrip("/").endswith("/mcp") else f"{url.rstrip('/')}/mcp"
+    if url is None:
+        return run_async(_serve(settings))
+    endpoint = url if url.rstrip("/").endswith("/mcp") else f"{url.rstrip('/')}/mcp"
+    run_async(serve_stdio(build_bridge(endpoint, key)))
 
 
 async def _serve(settings: Settings) -> None:
-    from askbook.api.addresses import at_home
-    from askbook.api.answering import check_reply
+    from askbook.api.answering import fail_without_service
     from askbook.api.callers import MACHINE
     from askbook.api.mcp import build_server, serve_stdio
-    from askbook.api.problems import to_problem
     from askbook.api.tools import Visit
+    from askbook.shapes.body import at_home
+    from askbook.shapes.problems import to_problem
 
     loan = Loan(settings)
 
@@ -64,7 +63,8 @@ async def _serve(settings: Settings) -> None:
         async with loan.borrow() as askbook:
 
             async def answer(question: Question) -> Replied:
-                return check_reply(await get_reply(askbook.ask(question)))
+                async with aclosing(askbook.ask(question)) as events:
+                    return await get_reply(fail_without_service(event) async for event in events)
 
             with at_home(settings.askbook_public_url or (askbook.server.url if askbook.server else None)):
                 yield Visit(askbook, MACHINE, answer)
@@ -76,7 +76,7 @@ async def _serve(settings: Settings) -> None:
 
 
 class Loan:
-    """askbook, for as long as it is used. An agent runs all day: between its questions others get at the data."""
+    """askbook, held only while it is used. An agent runs all day; between its questions others can open the data."""
 
     def __init__(self, settings: Settings, idle_seconds: float = IDLE_SECONDS) -> None:
         self._settings = settings

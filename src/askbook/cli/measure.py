@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
 from askbook.cli.book import progress_bars
 from askbook.cli.find import choose_book
-from askbook.cli.render import clean, err, out
+from askbook.cli.render import clean, err, out, progress_bar
 from askbook.cli.running import run_async
 from askbook.errors import InputError
-from askbook.evals.figures import Changes, Check, Figures, SetFigures, build_figures
+from askbook.evals.figures import Changes, Check, Figures, build_figures
 from askbook.evals.measures import Retrieval
 from askbook.evals.report import load_last_run, to_json, write_junit, write_report
 from askbook.evals.run import ASKBOOK, SetRun, Tick, ask_set, ingest_set, set_home, settings_of_set
@@ -74,9 +74,11 @@ def evaluate(
         sys.stdout.write(to_json(figures))
     else:
         _show(figures, out_folder)
-    below = [one for one in figures.sets if one.check.share is not None and one.check.share < fail_under]
-    for one in below:
-        told = f"{one.name}: {one.check.share:.3f} of the questions passed, fewer than {fail_under:g}"
+    below = [
+        measured for measured in figures.sets if measured.check.share is not None and measured.check.share < fail_under
+    ]
+    for measured in below:
+        told = f"{measured.name}: {measured.check.share:.3f} of the questions passed, fewer than {fail_under:g}"
         err.print(Text(clean(told), style="bold red"))
     raise typer.Exit(bool(below))
 
@@ -119,9 +121,9 @@ def _say(notices: Sequence[str]) -> None:
 
 @contextmanager
 def _question_bar(name: str) -> Iterator[Tick]:
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    # Seldom drawn: the process's CPU is being measured.
-    with Progress(*columns, console=err, transient=True, refresh_per_second=1, disable=not err.is_terminal) as progress:
+    # Drawn seldom, because the CPU of this process is measured.
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with progress_bar(*columns, refreshes=1) as progress:
         task = progress.add_task(clean(name), total=None)
 
         def tick(done: int, total: int) -> None:
@@ -135,17 +137,23 @@ def _question_bar(name: str) -> Iterator[Tick]:
 
 def _show(figures: Figures, folder: Path) -> None:
     out.print(_to_table(figures))
-    if any(one.trust.bins or one.trust.auc for one in figures.sets):
+    if any(measured.trust.bins or measured.trust.auc for measured in figures.sets):
         out.print()
         out.print(_to_trust_table(figures))
-    if any(one.answers for one in figures.sets):
+    if any(measured.answers for measured in figures.sets):
         out.print()
         out.print(_to_answer_table(figures))
     out.print()
-    for one in figures.sets:
-        if one.left_out:
-            out.print(Text(clean(f"{one.name}: a sample of {one.questions} questions, {one.left_out} were left out")))
-        _show_check(one.name, one.check)
+    for measured in figures.sets:
+        if measured.left_out:
+            out.print(
+                Text(
+                    clean(
+                        f"{measured.name}: a sample of {measured.questions} questions, {measured.left_out} were left out"
+                    )
+                )
+            )
+        _show_check(measured.name, measured.check)
     _show_changes(figures.changes)
     out.print(Text(f"The report: {folder / 'report.html'}"))
 
@@ -163,27 +171,30 @@ def _to_table(figures: Figures) -> Table:
     table = _start_table(
         ("set", "system"), ("n", "hit@1", "hit@5", "MRR@10", "nDCG@10", "AUC", "p50 ms", "p95 ms", "CPU p95")
     )
-    for one in figures.sets:
-        _add_rows(table, one.name, one.retrieval, _own_columns(one))
-        if one.follow_ups:
-            _add_rows(table, "  follow-ups", one.follow_ups, ())
-        if one.context_dependent:
-            _add_rows(table, "  in context", one.context_dependent, ())
+    for measured in figures.sets:
+        latency = measured.latency
+        times = (latency.wall_p50_ms, latency.wall_p95_ms, latency.cpu_p95_ms) if latency else ()
+        own = (_number(measured.trust.auc.get("all")), *map(_whole, times))
+        _add_rows(table, measured.name, measured.retrieval, own)
+        if measured.follow_ups:
+            _add_rows(table, "  follow-ups", measured.follow_ups, ())
+        if measured.context_dependent:
+            _add_rows(table, "  in context", measured.context_dependent, ())
     if len(figures.sets) > 1:
         _add_rows(table, "mean", figures.mean, ())
     return table
 
 
 def _add_rows(table: Table, name: str, by_system: Mapping[str, Retrieval], own: Sequence[str]) -> None:
-    for system, one in by_system.items():
+    for system, retrieval in by_system.items():
         ours = system == ASKBOOK
-        values = (f"{value:.3f}" for value in (one.hit1, one.hit5, one.mrr10, one.ndcg10))
-        cells = (clean(name) if ours else "", system, str(one.n), *values, *(own if ours else ()))
+        values = (f"{value:.3f}" for value in (retrieval.hit1, retrieval.hit5, retrieval.mrr10, retrieval.ndcg10))
+        cells = (clean(name) if ours else "", system, str(retrieval.n), *values, *(own if ours else ()))
         table.add_row(*map(Text, cells), style="bold" if ours else "dim")
 
 
 def _to_trust_table(figures: Figures) -> Table:
-    """How well the confidence tells what the book answers, beside the raw rule of the seed; how often what is shown is right."""
+    """How well the confidence tells what the book answers, beside the seed's raw rule; how often the shown is right."""
     table = _start_table(
         ("set", "against"),
         (
@@ -201,9 +212,10 @@ def _to_trust_table(figures: Figures) -> Table:
             "judged by",
         ),
     )
-    for one in figures.sets:
-        trust = one.trust
-        levels = [_level(trust.levels.get(level)) for level in ("high", "medium", "low")]
+    for measured in figures.sets:
+        trust = measured.trust
+        shown = (trust.levels.get(level) for level in ("high", "medium", "low"))
+        levels = ["" if level is None else f"{level[1]:.2f} of {level[0]}" for level in shown]
         for at, (kind, refused) in enumerate((trust.own_refused or {"": None}).items()):
             shared = (
                 (*levels, _number(trust.calibration_error), _number(trust.answerable_error), trust.judged_by)
@@ -211,7 +223,7 @@ def _to_trust_table(figures: Figures) -> Table:
                 else ()
             )
             cells = (
-                clean(one.name) if at == 0 else "",
+                clean(measured.name) if at == 0 else "",
                 clean(kind),
                 str(trust.unanswerable.get(kind, "")),
                 _number(trust.auc.get(kind)),
@@ -228,15 +240,15 @@ def _to_trust_table(figures: Figures) -> Table:
 def _to_answer_table(figures: Figures) -> Table:
     """What readers are told: whether it holds the known answer, and where its first citation leads."""
     table = _start_table(("set", "form"), ("n", "holds the answer", "first citation", "verbatim", "words"))
-    for one in figures.sets:
-        answers = one.answers
+    for measured in figures.sets:
+        answers = measured.answers
         if answers is None:
             continue
         own = (_number(answers.first_citation), _number(answers.verbatim), _whole(answers.words))
         forms = answers.contained or {"": None}
         for at, (form, held) in enumerate(forms.items()):
             found = (str(held[0]), _number(held[1])) if held else ("", "")
-            name = clean(one.name) if at == 0 else ""
+            name = clean(measured.name) if at == 0 else ""
             table.add_row(*map(Text, (name, clean(form), *found, *(own if at == 0 else ()))))
     return table
 
@@ -247,18 +259,6 @@ def _whole(value: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
-
-
-def _level(found: tuple[int, float] | None) -> str:
-    return "" if found is None else f"{found[1]:.2f} of {found[0]}"
-
-
-def _own_columns(one: SetFigures) -> tuple[str, ...]:
-    auc = f"{one.trust.auc['all']:.3f}" if "all" in one.trust.auc else ""
-    if one.latency is None:
-        return (auc,)
-    times = (one.latency.wall_p50_ms, one.latency.wall_p95_ms, one.latency.cpu_p95_ms)
-    return (auc, *(f"{time:.0f}" for time in times))
 
 
 def _show_check(name: str, check: Check) -> None:

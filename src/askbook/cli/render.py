@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
 from askbook.answer.cleaning import clean
-from askbook.api.addresses import at_home
-from askbook.api.problems import to_problem
 from askbook.cli.formulas import show_formulas
 from askbook.domain import (
     Answer,
@@ -26,10 +26,16 @@ from askbook.domain import (
     SearchOutcome,
     StateChanged,
     Tried,
+    to_mark,
 )
 from askbook.errors import AskbookError, JobFailed
 from askbook.index.keywords import split_terms
 from askbook.settings import load_settings
+from askbook.shapes.body import at_home
+from askbook.shapes.problems import to_problem
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
 
 # A pipe gets whole lines; only a terminal has a width to wrap at.
 out = Console(
@@ -60,6 +66,18 @@ def say_error(error: AskbookError, as_json: bool) -> None:
         err.print(Text(clean(error.hint)))
 
 
+@contextmanager
+def progress_bar(*columns: ProgressColumn, refreshes: float = 10) -> Iterator[Progress]:
+    """On stderr, and only where that is a terminal."""
+    from rich.progress import Progress, TimeRemainingColumn
+
+    shown = (*columns, TimeRemainingColumn())
+    with Progress(
+        *shown, console=err, transient=True, disable=not err.is_terminal, refresh_per_second=refreshes
+    ) as bar:
+        yield bar
+
+
 def show_outcome(outcome: SearchOutcome) -> None:
     wanted = set(split_terms(outcome.query))
     if not outcome.passages:
@@ -67,7 +85,7 @@ def show_outcome(outcome: SearchOutcome) -> None:
     for passage in outcome.passages:
         chunk = passage.chunk
         out.print()
-        out.print(Text.assemble((f"{passage.rank}. ", "bold"), (clean(" › ".join(chunk.heading_path)), "bold cyan")))
+        out.print(Text.assemble((f"{passage.rank}. ", "bold"), (clean(chunk.way), "bold cyan")))
         place = f"   {chunk.source_file}:{chunk.first_line}–{chunk.last_line}   score {passage.rating:.2f}"
         out.print(Text(clean(place), style="dim"))
         for line in _marked(_snippet(chunk.text, wanted), wanted).split("\n", allow_blank=False):
@@ -77,7 +95,7 @@ def show_outcome(outcome: SearchOutcome) -> None:
 def _snippet(text: str, wanted: set[str]) -> str:
     """The run of lines that holds most of the wanted words."""
     lines = [line for line in show_formulas(clean(text)).splitlines() if line.strip()]
-    best = max(range(len(lines)), key=lambda at: (_matches(_run_from(lines, at), wanted), -at))
+    best = max(range(len(lines)), key=lambda at: (len(wanted & set(split_terms(_run_from(lines, at)))), -at))
     return _run_from(lines, best)
 
 
@@ -88,10 +106,6 @@ def _run_from(lines: Sequence[str], start: int) -> str:
             break
         run = f"{run}\n{line}"
     return run if len(run) <= SNIPPET_CHARACTERS * 2 else f"{run[: SNIPPET_CHARACTERS * 2]}…"
-
-
-def _matches(text: str, wanted: set[str]) -> int:
-    return len(wanted & set(split_terms(text)))
 
 
 def _marked(text: str, wanted: set[str]) -> Text:
@@ -140,7 +154,7 @@ def show_problems(problems: Sequence[Problem]) -> None:
 
 
 def show_reply(replied: Replied, before: str) -> None:
-    """What comes after the text of an answer; the whole of a refusal."""
+    """The sources after an answer's text, or a whole refusal."""
     if isinstance(replied.reply, Refusal):
         _show_refusal(replied.reply, before)
     else:
@@ -157,8 +171,8 @@ def _show_sources(answer: Answer) -> None:
     for source in answer.sources:
         chunk = source.passage.chunk
         place = f" · {chunk.source_file}:{chunk.first_line}" if chunk.source_file else ""
-        line = f"[{source.number}] {chunk.url or source.title} (score: {source.passage.rating:.2f})"
-        # An address that is cut by a newline can be neither clicked nor copied: the terminal wraps it by itself.
+        line = f"{to_mark(source.number)} {chunk.url or source.title} (score: {source.passage.rating:.2f})"
+        # The terminal wraps it: an address with a line break in it could not be clicked or copied.
         out.print(Text(clean(line)), soft_wrap=True)
         sections = " · ".join(dict.fromkeys(quote.section for quote in source.quotes)) or source.title
         out.print(Text(clean(f"    {sections}{place}"), style="dim"), soft_wrap=True)
@@ -174,7 +188,7 @@ def _show_refusal(refusal: Refusal, before: str) -> None:
         out.print("\nThe closest I have:")
     for passage in refusal.nearest:
         chunk = passage.chunk
-        out.print(Text(clean(f"  {' › '.join(chunk.heading_path[1:] or chunk.heading_path)}")))
+        out.print(Text(clean(f"  {chunk.way_in_book}")))
         out.print(Text(clean(f"    {chunk.url} · {chunk.source_file}:{chunk.first_line}"), style="dim"), soft_wrap=True)
 
 
@@ -198,15 +212,15 @@ def show_step(event: AnswerEvent) -> None:
             err.print(Text(clean(f"searching: {query}"), style="dim"))
         case PassagesFound(passages, confidence):
             err.print(Text(f"found {len(passages)} passages, {confidence.confidence_level}", style="dim"))
-            for one in passages:
-                place = f"  {one.rating:.2f} {' › '.join(one.chunk.heading_path)}"
+            for passage in passages:
+                place = f"  {passage.rating:.2f} {passage.chunk.way}"
                 err.print(Text(clean(place), style="dim"))
         case Tried(state, attempt, why):
             err.print(Text(clean(f"model call {attempt}: {state} {why}".rstrip()), style="dim"))
         case Replied(reply, account):
             taken_out = len(reply.removed)
-            for one in reply.removed:
-                err.print(Text(clean(f"left out: {one.text} ({one.why})"), style="dim"))
+            for statement in reply.removed:
+                err.print(Text(clean(f"left out: {statement.text} ({statement.why})"), style="dim"))
             err.print(
                 Text(
                     clean(

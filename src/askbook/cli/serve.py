@@ -18,13 +18,13 @@ from askbook.cli.render import err
 from askbook.cli.running import run_async
 from askbook.errors import InputError
 from askbook.settings import Settings, load_settings
-from askbook.wiring import Askbook, are_shared, open_askbook
+from askbook.wiring import are_shared, open_askbook
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 STOP_SECONDS = 7
-"""For answers that are under way when the server is told to end: longer than they get, shorter than anybody waits."""
+"""For answers under way when the server is told to end: a little more than their grace."""
 IDLE_SECONDS = 15
 
 
@@ -70,7 +70,7 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
 
     err.print(f"askbook serves on {_address(listener)} (/docs lists the API; Ctrl+C ends it)")
     configure_logs(settings)
-    # A book that is being cut holds the interpreter; who waits for an answer gets it back sooner.
+    # Cutting a book holds the interpreter; a short interval gives it back sooner to those who wait for an answer.
     sys.setswitchinterval(0.0005)
     config = uvicorn.Config(
         create_app(settings, alone=True, address=_local_address(listener))
@@ -85,7 +85,7 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
         log_level="warning",
         access_log=False,
         server_header=False,
-        # Whom a proxy speaks for is not to be believed: a key says who asks.
+        # What a proxy says of its client is not trusted: a key says who asks.
         proxy_headers=False,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=STOP_SECONDS,
@@ -99,7 +99,7 @@ def run_server(settings: Settings, listener: socket.socket, workers: int = 1) ->
 
 
 async def _prepare(settings: Settings, folders: list[Path]) -> None:
-    """What would go wrong is said before anything listens."""
+    """Reports what is wrong before anything listens."""
     async with open_askbook(settings, to_itself=True) as askbook:
         here = settings.askbook_host == "localhost" or is_loopback(settings.askbook_host)
         if not here and not await askbook.keys.are_in_force():
@@ -108,13 +108,9 @@ async def _prepare(settings: Settings, folders: list[Path]) -> None:
                 "Make one: askbook keys create. Or listen on 127.0.0.1.",
             )
         for folder in folders:
-            await _submit(askbook, folder)
-
-
-async def _submit(askbook: Askbook, folder: Path) -> None:
-    book = read_book(folder)
-    await refuse_another_folder(askbook, folder, book, "incremental")
-    await askbook.jobs.submit(book.book_id, str(folder.resolve()), "incremental")
+            book = read_book(folder)
+            await refuse_another_folder(askbook, folder, book, "incremental")
+            await askbook.jobs.submit(book.book_id, str(folder.resolve()), "incremental")
 
 
 def _check_workers(settings: Settings, workers: int) -> None:
@@ -145,7 +141,7 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def _local_address(listener: socket.socket) -> str:
-    """For processes on this machine: one that listens everywhere is found here."""
+    """The address for processes on this machine: 0.0.0.0 becomes 127.0.0.1."""
     return _address(listener).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 

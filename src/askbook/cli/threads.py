@@ -8,12 +8,11 @@ import typer
 from pydantic import BaseModel
 from rich.text import Text
 
-from askbook.api.schemas import ConversationThread, ThreadList, ThreadOverview
 from askbook.cli.render import clean, out, print_json
-from askbook.cli.running import run_async
-from askbook.domain import Cited, Message, Thread
-from askbook.settings import load_settings
-from askbook.wiring import Store, open_store
+from askbook.cli.running import run_with_store
+from askbook.domain import Message, Thread, to_mark
+from askbook.shapes.answers import ConversationThread, ThreadList, ThreadOverview
+from askbook.wiring import Store
 
 SHORT_ID = 8
 
@@ -47,16 +46,12 @@ def threads(
 
 
 def _list(book: str | None, limit: int, as_json: bool) -> None:
-    async def load() -> list[Thread]:
-        async with open_store(load_settings()) as store:
-            return await store.threads.load_all(book_id=book, limit=limit)
-
-    found = run_async(load())
+    found = run_with_store(lambda store: store.threads.load_all(book_id=book, limit=limit))
     if as_json:
-        print_json(ThreadList(threads=[ThreadOverview.from_thread(one) for one in found]))
+        print_json(ThreadList(threads=[ThreadOverview.of(thread) for thread in found]))
     elif found:
-        for one in found:
-            _print_entry(one)
+        for thread in found:
+            _print_entry(thread)
     else:
         out.print('No conversation yet: askbook ask "your question" starts one.')
 
@@ -73,19 +68,14 @@ def _print_entry(thread: Thread) -> None:
 # --- one of them
 
 
-async def _load(store: Store, beginning: str, rename: str | None) -> tuple[Thread, tuple[Message, ...]]:
-    thread_id = await store.threads.find_id(beginning)
-    if rename is not None:
-        await store.threads.rename(thread_id, rename)
-    return await store.threads.load(thread_id), await store.threads.load_history(thread_id)
-
-
 def _show(beginning: str, rename: str | None, as_json: bool) -> None:
-    async def load() -> tuple[Thread, tuple[Message, ...]]:
-        async with open_store(load_settings()) as store:
-            return await _load(store, beginning, rename)
+    async def load(store: Store) -> tuple[Thread, tuple[Message, ...]]:
+        thread_id = await store.threads.find_id(beginning)
+        if rename is not None:
+            await store.threads.rename(thread_id, rename)
+        return await store.threads.load(thread_id), await store.threads.load_history(thread_id)
 
-    found, history = run_async(load())
+    found, history = run_with_store(load)
     if as_json:
         print_json(ConversationThread.from_history(found, history))
     elif rename is not None:
@@ -116,21 +106,16 @@ def _print_message(message: Message) -> None:
     out.print()
     out.print(Text.assemble((who, style), clean(message.content)))
     for number, cited in enumerate(message.cited, start=1):
-        out.print(Text(clean(f"[{number}] {_place(cited)}"), style="dim"))
-
-
-def _place(cited: Cited) -> str:
-    return f"{cited.title}  {cited.url}".rstrip()
+        out.print(Text(clean(f"{to_mark(number)} {cited.title}  {cited.url}".rstrip()), style="dim"))
 
 
 def _delete(beginning: str, as_json: bool) -> None:
-    async def remove() -> Thread:
-        async with open_store(load_settings()) as store:
-            found = await store.threads.load(await store.threads.find_id(beginning))
-            await store.threads.delete(found.thread_id)
-            return found
+    async def remove(store: Store) -> Thread:
+        found = await store.threads.load(await store.threads.find_id(beginning))
+        await store.threads.delete(found.thread_id)
+        return found
 
-    gone = run_async(remove())
+    gone = run_with_store(remove)
     if as_json:
         print_json(Deleted(thread_id=gone.thread_id))
     else:

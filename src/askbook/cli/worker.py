@@ -20,7 +20,8 @@ def worker() -> None:
     if not are_shared(settings):
         raise InputError(
             "workers share their work over PostgreSQL and a Qdrant server, and these are not set",
-            "Set DATABASE_URL and QDRANT_URL. On one machine `askbook ingest` and `askbook serve` do the work themselves.",
+            "Set DATABASE_URL and QDRANT_URL. On one machine `askbook ingest` and `askbook serve` do the work "
+            "themselves.",
         )
     run_async(_work(settings))
 

@@ -1,9 +1,9 @@
-"""What the runs come to: figures set by set, their mean, and what changed since the last run."""
+"""The figures of the runs: set by set, their mean, and what changed since the last run."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -26,9 +26,10 @@ from askbook.evals.measures import (
     find_threshold,
     percentile,
     refuse_below,
+    share_of,
     trace_risk,
 )
-from askbook.evals.run import ASKBOOK, Asked, SetRun
+from askbook.evals.run import ASKBOOK, Result, SetRun
 
 FALSE_REFUSALS = 0.05
 RISK_POINTS = 60
@@ -55,9 +56,9 @@ class Check:
     missed: int
     """Answered, but no expected page among the five passages."""
     refused: int
-    """Though the book answers."""
+    """Refused, though the book answers."""
     answered: int
-    """Though the book does not say."""
+    """Answered, though the book does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Trust:
     """How far the confidence can be trusted, by what a reader is shown; what is refused is not shown."""
 
     judged_by: Literal["text", "page"]
-    """A right answer holds a known one word for word; or, where the set knows none, its first citation is on a gold page."""
+    """A right answer holds a known one word for word; or, where none is known, its first citation is on a gold page."""
     unanswerable: Mapping[str, int]
     """How many questions of each kind."""
     auc: Mapping[str, float]
@@ -109,7 +110,7 @@ class SetFigures:
     follow_ups: Mapping[str, Retrieval]
     context_dependent: Mapping[str, Retrieval]
     gain: Mapping[str, Difference]
-    """Our nDCG@10 less each baseline's, paired."""
+    """askbook's nDCG@10 minus each baseline's, paired."""
     trust: Trust
     answers: AnswerFigures | None
     """None for conversations, and where no answers were asked for."""
@@ -137,17 +138,21 @@ class Figures:
 
 def build_figures(runs: Sequence[SetRun], last: Mapping[tuple[str, str], bool]) -> Figures:
     sets = tuple(measure_set(run) for run in runs)
+    found = [figures.retrieval for figures in sets if figures.retrieval and not figures.follow_ups]
+    systems = [system for system in (found[0] if found else ()) if all(system in retrieval for retrieval in found)]
+    mean = {system: score for system in systems if (score := average([retrieval[system] for retrieval in found]))}
     return Figures(
         askbook=__version__,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         sets=sets,
-        mean=_average_sets(sets),
+        mean=mean,
         changes=find_changes(runs, last),
     )
 
 
 def measure_set(run: SetRun) -> SetFigures:
-    with_gold = [one for one in run.asked if one.question.has_gold]
+    with_gold = [result for result in run.asked if result.question.has_gold]
+    dependent = [result for result in with_gold if result.question.context_dependent]
     return SetFigures(
         name=run.name,
         embedder=run.embedder,
@@ -160,99 +165,91 @@ def measure_set(run: SetRun) -> SetFigures:
         answerable=len(with_gold),
         check=check_questions(run.asked),
         retrieval=_average_systems(run.systems, with_gold),
-        follow_ups=_average_systems(run.systems, [one for one in with_gold if one.question.follow]),
-        context_dependent=_average_systems(run.systems, [one for one in with_gold if one.question.context_dependent]),
+        follow_ups=_average_systems(run.systems, [result for result in with_gold if result.question.follow]),
+        context_dependent=_average_systems(run.systems, dependent),
         gain=_compare_systems(run.systems, with_gold),
         trust=measure_trust(run.asked),
-        answers=measure_answers([(one.question, one.answered) for one in run.asked if one.answered is not None]),
+        answers=measure_answers([(result.question, result.answered) for result in run.asked if result.answered]),
         latency=_measure_latency(run.asked),
     )
 
 
-def check_questions(asked: Sequence[Asked]) -> Check:
-    passed = [one.passed for one in asked if one.passed is not None]
-    failures = Counter(one.failure for one in asked)
+def check_questions(results: Sequence[Result]) -> Check:
+    passed = [result.passed for result in results if result.passed is not None]
+    failures = Counter(result.failure for result in results)
     return Check(
         questions=len(passed),
         passed=sum(passed),
-        share=_share(passed),
+        share=share_of(passed),
         missed=failures["missed"],
         refused=failures["refused"],
         answered=failures["answered"],
     )
 
 
-def measure_trust(asked: Sequence[Asked]) -> Trust:
-    answerable = [one.confidence for one in asked if one.question.answerable]
-    by_kind: dict[str, list[float]] = {}
-    for one in asked:
-        if one.question.answerable is False:
-            by_kind.setdefault(one.question.neg_type or "unanswerable", []).append(one.confidence)
-    every = [confidence for confidences in by_kind.values() for confidence in confidences]
-    threshold = find_threshold(answerable, FALSE_REFUSALS)
-    kinds = {"all": every, **by_kind}
-    by_text = (_share([bool(one.question.facts) for one in asked if one.question.answerable]) or 0.0) >= FACTS_LEAST
-    by_text = by_text and all(one.answered for one in asked)
-    given = [one for one in asked if not one.refused and _can_judge(one, by_text)]
-    chances, right = [one.chance for one in given], [one.is_right(by_text) for one in given]
+def measure_trust(results: Sequence[Result]) -> Trust:
+    answerable = [result for result in results if result.question.answerable]
+    by_kind: dict[str, list[Result]] = {}
+    for result in results:
+        if result.question.answerable is False:
+            by_kind.setdefault(result.question.neg_type or "unanswerable", []).append(result)
+    sure = [result.confidence for result in answerable]
+    unsure = {kind: [result.confidence for result in some] for kind, some in by_kind.items()}
+    every = [confidence for confidences in unsure.values() for confidence in confidences]
+    threshold = find_threshold(sure, FALSE_REFUSALS)
+    known = share_of([bool(result.question.facts) for result in answerable]) or 0.0
+    by_text = known >= FACTS_LEAST and all(result.answered for result in results)
+    given = [result for result in results if not result.refused and _can_judge(result, by_text)]
+    chances, right = [result.chance for result in given], [result.is_right(by_text) for result in given]
     bins = tuple(bin_reliability(chances, right))
-    in_book = [one for one in given if one.question.answerable]
+    in_book = [result for result in given if result.question.answerable]
+    risk = trace_risk(chances, right)
+    step = max(1, len(risk) // RISK_POINTS)
     return Trust(
         judged_by="text" if by_text else "page",
         unanswerable={kind: len(some) for kind, some in by_kind.items()},
-        auc={kind: auc for kind, some in kinds.items() if (auc := area_under_curve(answerable, some)) is not None},
-        refusal=refuse_below(threshold, answerable, every) if answerable and every else None,
+        auc={
+            kind: auc
+            for kind, some in {"all": every, **unsure}.items()
+            if (auc := area_under_curve(sure, some)) is not None
+        },
+        refusal=refuse_below(threshold, sure, every) if sure and every else None,
         refused={
             kind: share
-            for kind, some in by_kind.items()
-            if (share := refuse_below(threshold, answerable, some).recall) is not None and answerable
+            for kind, some in unsure.items()
+            if sure and (share := refuse_below(threshold, sure, some).recall) is not None
         },
-        false_refusals=_share([one.refused for one in asked if one.question.answerable]),
-        raw_false_refusals=_share([_raw_refused(one) for one in asked if one.question.answerable]),
-        own_refused=_share_by_kind(asked, lambda one: one.refused),
-        raw_refused=_share_by_kind(asked, _raw_refused),
-        levels=_measure_levels([one.level for one in given], right),
+        false_refusals=share_of([result.refused for result in answerable]),
+        raw_false_refusals=share_of([result.refused_raw for result in answerable]),
+        own_refused={kind: sum(result.refused for result in some) / len(some) for kind, some in by_kind.items()},
+        raw_refused={kind: sum(result.refused_raw for result in some) / len(some) for kind, some in by_kind.items()},
+        levels=_measure_levels([result.level for result in given], right),
         calibration_error=calibration_error(bins),
         answerable_error=calibration_error(
-            bin_reliability([one.chance for one in in_book], [one.is_right(by_text) for one in in_book])
+            bin_reliability([result.chance for result in in_book], [result.is_right(by_text) for result in in_book])
         ),
         bins=bins,
-        risk=_thin_out(trace_risk(chances, right)),
+        # Enough points to draw; always the last, which is the risk of answering everything.
+        risk=tuple(point for at, point in enumerate(risk) if at % step == 0 or at == len(risk) - 1),
     )
 
 
-def _can_judge(asked: Asked, by_text: bool) -> bool:
+def _can_judge(result: Result, by_text: bool) -> bool:
     """An answer to what the book does not say is wrong, whatever it holds."""
-    question = asked.question
+    question = result.question
     return question.answerable is False or bool(question.facts if by_text else question.answerable)
 
 
-def _raw_refused(asked: Asked) -> bool:
-    return asked.raw_level == "insufficient"
-
-
-def _share(flags: Sequence[bool]) -> float | None:
-    return sum(flags) / len(flags) if flags else None
-
-
-def _share_by_kind(asked: Sequence[Asked], holds: Callable[[Asked], bool]) -> dict[str, float]:
-    by_kind: dict[str, list[bool]] = {}
-    for one in asked:
-        if one.question.answerable is False:
-            by_kind.setdefault(one.question.neg_type or "unanswerable", []).append(holds(one))
-    return {kind: sum(flags) / len(flags) for kind, flags in by_kind.items()}
-
-
 def _measure_levels(levels: Sequence[str], right: Sequence[bool]) -> dict[str, tuple[int, float]]:
-    by_level = {
-        level: [is_right for one, is_right in zip(levels, right, strict=True) if one == level] for level, _, _ in LEVELS
-    }
+    pairs = list(zip(levels, right, strict=True))
+    by_level = {level: [is_right for found, is_right in pairs if found == level] for level, _, _ in LEVELS}
     return {level: (len(flags), sum(flags) / len(flags)) for level, flags in by_level.items() if flags}
 
 
 def find_changes(runs: Sequence[SetRun], last: Mapping[tuple[str, str], bool]) -> Changes:
-    """`last` tells of each question of the last run whether it passed."""
-    now = {(run.name, one.question.id): one.passed for run in runs for one in run.asked if one.passed is not None}
+    """`last`: whether each question of the last run passed."""
+    judged = ((run.name, result) for run in runs for result in run.asked)
+    now = {(name, result.question.id): result.passed for name, result in judged if result.passed is not None}
     both = [key for key in now if key in last]
     return Changes(
         became_right=tuple(key for key in both if now[key] and not last[key]),
@@ -261,13 +258,12 @@ def find_changes(runs: Sequence[SetRun], last: Mapping[tuple[str, str], bool]) -
     )
 
 
-def _average_systems(systems: Sequence[str], asked: Sequence[Asked]) -> dict[str, Retrieval]:
-    means = {system: average([one.score(system) for one in asked]) for system in systems}
-    return {system: mean for system, mean in means.items() if mean is not None}
+def _average_systems(systems: Sequence[str], results: Sequence[Result]) -> dict[str, Retrieval]:
+    return {system: mean for system in systems if (mean := average([result.score(system) for result in results]))}
 
 
-def _compare_systems(systems: Sequence[str], asked: Sequence[Asked]) -> dict[str, Difference]:
-    scores = {system: [one.score(system).ndcg10 for one in asked] for system in systems}
+def _compare_systems(systems: Sequence[str], results: Sequence[Result]) -> dict[str, Difference]:
+    scores = {system: [result.score(system).ndcg10 for result in results] for system in systems}
     return {
         system: compare_paired(scores[ASKBOOK], theirs)
         for system, theirs in scores.items()
@@ -275,21 +271,8 @@ def _compare_systems(systems: Sequence[str], asked: Sequence[Asked]) -> dict[str
     }
 
 
-def _average_sets(sets: Sequence[SetFigures]) -> dict[str, Retrieval]:
-    found = [one.retrieval for one in sets if one.retrieval and not one.follow_ups]
-    systems = [system for system in (found[0] if found else ()) if all(system in one for one in found)]
-    means = {system: average([one[system] for one in found]) for system in systems}
-    return {system: mean for system, mean in means.items() if mean is not None}
-
-
-def _measure_latency(asked: Sequence[Asked]) -> Latency | None:
-    timings = [one.timing for one in asked if one.timing is not None]
+def _measure_latency(results: Sequence[Result]) -> Latency | None:
+    timings = [result.timing for result in results if result.timing is not None]
     wall, cpu = [timing.wall_ms for timing in timings], [timing.cpu_ms for timing in timings]
     figures = [percentile(values, share) for values in (wall, cpu) for share in (50, 95)]
     return Latency(*(figure for figure in figures if figure is not None)) if timings else None
-
-
-def _thin_out(points: Sequence[RiskPoint]) -> tuple[RiskPoint, ...]:
-    """Enough points to draw; always the last, which is the risk of answering everything."""
-    step = max(1, len(points) // RISK_POINTS)
-    return tuple(point for at, point in enumerate(points) if at % step == 0 or at == len(points) - 1)

@@ -1,10 +1,10 @@
-"""The figures, as pure functions: how well a ranking did, how well a confidence tells, how sure we are of a difference."""
+"""The figures, as pure functions: of a ranking, of a confidence, and how sure we are of a difference."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -82,13 +82,8 @@ def score_ranking(pages: Sequence[str], gold: Collection[str]) -> Retrieval:
 def average(scores: Sequence[Retrieval]) -> Retrieval | None:
     if not scores:
         return None
-    return Retrieval(
-        n=len(scores),
-        hit1=_mean([score.hit1 for score in scores]),
-        hit5=_mean([score.hit5 for score in scores]),
-        mrr10=_mean([score.mrr10 for score in scores]),
-        ndcg10=_mean([score.ndcg10 for score in scores]),
-    )
+    _, *columns = zip(*map(astuple, scores), strict=True)
+    return Retrieval(len(scores), *map(_mean, columns))
 
 
 def _discount(at: int) -> float:
@@ -137,9 +132,9 @@ def refuse_below(threshold: float, answerable: Sequence[float], unanswerable: Se
     wronged = sum(confidence < threshold for confidence in answerable)
     return RefusalRates(
         threshold=threshold,
-        precision=_share(caught, caught + wronged),
-        recall=_share(caught, len(unanswerable)),
-        false_refusal_rate=_share(wronged, len(answerable)),
+        precision=caught / (caught + wronged) if caught + wronged else None,
+        recall=caught / len(unanswerable) if unanswerable else None,
+        false_refusal_rate=wronged / len(answerable) if answerable else None,
     )
 
 
@@ -170,8 +165,8 @@ def bin_reliability(confidences: Sequence[float], right: Sequence[bool], bins: i
 
 def calibration_error(bins: Sequence[Bin]) -> float | None:
     """The expected calibration error: how far confidence is from the share that was right, on average."""
-    total = sum(one.count for one in bins)
-    return sum(one.count * abs(one.confidence - one.right) for one in bins) / total if total else None
+    total = sum(step.count for step in bins)
+    return sum(step.count * abs(step.confidence - step.right) for step in bins) / total if total else None
 
 
 def trace_risk(confidences: Sequence[float], right: Sequence[bool]) -> list[RiskPoint]:
@@ -190,5 +185,5 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     return float(np.percentile(np.asarray(values, dtype=float), share)) if values else None
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def share_of(flags: Sequence[bool]) -> float | None:
+    return sum(flags) / len(flags) if flags else None

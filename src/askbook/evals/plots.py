@@ -9,7 +9,7 @@ from askbook.evals.measures import Bin, RiskPoint
 
 BAR_WIDTH, GROUP_GAP, BAR_HEIGHT, LEFT, TOP, BOTTOM = 18, 46, 180, 40, 16, 32
 PITCH_MIN = 130
-"""A group's name needs as much."""
+"""Room for a group's name."""
 SQUARE = 220
 
 
@@ -35,13 +35,14 @@ def draw_bars(groups: Mapping[str, Mapping[str, float]], top: float = 1.0, mark:
 
 def draw_reliability(bins: Sequence[Bin]) -> str:
     """On the diagonal an answer is right as often as its confidence says; a larger dot stands for more answers."""
-    most = max((one.count for one in bins), default=1)
+    most = max((step.count for step in bins), default=1)
     dots = [
-        f'<circle cx="{_across(one.confidence):.1f}" cy="{_up(one.right):.1f}" r="{3 + 7 * (one.count / most) ** 0.5:.1f}" '
-        f'class="dot"><title>{one.count} answers: confidence {one.confidence:.2f}, right {one.right:.2f}</title></circle>'
-        for one in bins
+        f'<circle cx="{_across(step.confidence):.1f}" cy="{_up(step.right):.1f}" '
+        f'r="{3 + 7 * (step.count / most) ** 0.5:.1f}" class="dot">'
+        f"<title>{step.count} answers: confidence {step.confidence:.2f}, right {step.right:.2f}</title></circle>"
+        for step in bins
     ]
-    line = _path([(one.confidence, one.right) for one in bins], "thread")
+    line = _path([(step.confidence, step.right) for step in bins], "thread")
     diagonal = _line(_across(0), _up(0), _across(1), _up(1), "mark")
     return _square([diagonal, line, *dots], "confidence", "share right")
 

@@ -9,12 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from xml.etree import ElementTree
 
-from askbook.domain import Passage
 from askbook.errors import StorageError
 from askbook.evals.figures import Figures
 from askbook.evals.measures import DEPTH
 from askbook.evals.page import build_page
-from askbook.evals.run import ASKBOOK, Asked, SetRun
+from askbook.evals.run import ASKBOOK, Result, SetRun
 
 FIGURES, RUN, PAGE = "figures.json", "run.jsonl", "report.html"
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -31,7 +30,7 @@ def to_json(figures: Figures) -> str:
 
 
 def load_last_run(folder: Path) -> dict[tuple[str, str], bool]:
-    """Of each question of the run that was written here last: did it pass? Empty where there was none."""
+    """Whether each question of the last run in this folder passed. Empty where there was no run."""
     try:
         rows = [json.loads(line) for line in (folder / RUN).read_text(encoding="utf-8").split("\n") if line]
         return {(row["set"], row["id"]): row["passed"] for row in rows if row["passed"] is not None}
@@ -43,7 +42,7 @@ def write_junit(path: Path, runs: Sequence[SetRun]) -> None:
     """One test case for each question: it fails where the question did not pass, and says why."""
     root = ElementTree.Element("testsuites", name="askbook eval")
     for run in runs:
-        cases = [_to_case(run.name, one) for one in run.asked]
+        cases = [_to_case(run.name, result) for result in run.asked]
         suite = ElementTree.SubElement(
             root,
             "testsuite",
@@ -59,59 +58,55 @@ def write_junit(path: Path, runs: Sequence[SetRun]) -> None:
     _write(path, ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
 
 
-def _to_case(suite: str, asked: Asked) -> ElementTree.Element:
-    seconds = asked.timing.wall_ms / 1000 if asked.timing else 0.0
-    case = ElementTree.Element("testcase", classname=_xml(suite), name=_xml(asked.question.id), time=f"{seconds:.3f}")
-    if asked.passed is None:
+def _to_case(suite: str, result: Result) -> ElementTree.Element:
+    seconds = result.timing.wall_ms / 1000 if result.timing else 0.0
+    case = ElementTree.Element("testcase", classname=_xml(suite), name=_xml(result.question.id), time=f"{seconds:.3f}")
+    if result.passed is None:
         ElementTree.SubElement(case, "skipped", message="nobody has judged whether the book answers this")
-    elif not asked.passed:
-        failure = ElementTree.SubElement(case, "failure", message=_xml(_name_failure(asked)))
-        failure.text = _xml(_explain(asked))
+    elif not result.passed:
+        failure = ElementTree.SubElement(case, "failure", message=_xml(_name_failure(result)))
+        lines = [result.question.question, *filter(None, [result.question.note]), "found instead:"]
+        found = [f"  {passage.rank}. {passage.chunk.way}" for passage in result.passages]
+        failure.text = _xml("\n".join((*lines, *found)))
     return case
 
 
-def _name_failure(asked: Asked) -> str:
-    expected = ", ".join(sorted(asked.question.gold))
-    match asked.failure:
+def _name_failure(result: Result) -> str:
+    expected = ", ".join(sorted(result.question.gold))
+    match result.failure:
         case "answered":
-            return f"answered ({asked.level}), though the book does not say"
+            return f"answered ({result.level}), though the book does not say"
         case "refused":
             return f"refused, though {expected} says it"
         case _:
             return f"not among the first five passages: {expected}"
 
 
-def _explain(asked: Asked) -> str:
-    lines = [asked.question.question, *filter(None, [asked.question.note]), "found instead:"]
-    return "\n".join([*lines, *(f"  {one.rank}. {' › '.join(one.chunk.heading_path)}" for one in asked.passages)])
-
-
 def _to_rows(runs: Sequence[SetRun]) -> Iterator[dict[str, object]]:
     for run in runs:
-        for asked in run.asked:
+        for result in run.asked:
             yield {
                 "set": run.name,
-                "id": asked.question.id,
-                "retrieved": asked.rankings[ASKBOOK][:DEPTH],
-                "confidence": asked.confidence,
-                "chance": asked.chance,
-                "level": asked.level,
-                "refused": asked.refused,
-                "passed": asked.passed,
-                "answer": asked.answered.text if asked.answered else None,
-                "cited": asked.answered.cited if asked.answered else (),
-                "passages": [_to_row(passage) for passage in asked.passages],
+                "id": result.question.id,
+                "retrieved": result.rankings[ASKBOOK][:DEPTH],
+                "confidence": result.confidence,
+                "chance": result.chance,
+                "level": result.level,
+                "refused": result.refused,
+                "passed": result.passed,
+                "answer": result.answered.text if result.answered else None,
+                "cited": result.answered.cited if result.answered else (),
+                "passages": [
+                    {
+                        "chunk_id": passage.chunk.id,
+                        "source_file": passage.chunk.source_file,
+                        "score": passage.score,
+                        "similarity": passage.similarity,
+                        "keyword_score": passage.keyword_score,
+                    }
+                    for passage in result.passages
+                ],
             }
-
-
-def _to_row(passage: Passage) -> dict[str, object]:
-    return {
-        "chunk_id": passage.chunk.id,
-        "source_file": passage.chunk.source_file,
-        "score": passage.score,
-        "similarity": passage.similarity,
-        "keyword_score": passage.keyword_score,
-    }
 
 
 def _xml(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from askbook.answer.ask import get_reply
 from askbook.answer.calibration import Chosen
 from askbook.answer.confidence import JUDGED, measure
-from askbook.answer.followups import Turn, search_thread, to_cited
+from askbook.answer.followups import Turn, resolve_question, search_thread, to_cited
 from askbook.domain import LIMIT_MAX, ConfidenceLevel, Filters, Passage, Question, SearchMode, SearchOutcome
 from askbook.errors import JobFailed
 from askbook.evals.answers import Answered, read_reply
@@ -28,7 +28,7 @@ CITED = 3
 WARM_UP = "a question to load what is loaded late"
 
 Ask = Callable[[EvalQuestion], Awaitable[SearchOutcome]]
-"""How our search is asked; the baselines always get the last question alone."""
+"""Asks askbook's search; the baselines always get the last question alone."""
 Tick = Callable[[int, int], None]
 T = TypeVar("T")
 Failure = Literal["missed", "refused", "answered"]
@@ -47,8 +47,8 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One question, what each system ranked, and what a reader gets: the reply, or in conversations what the search found."""
+class Result:
+    """One question, what each system ranked, and what a reader gets: the reply; in conversations what was found."""
 
     question: EvalQuestion
     rankings: Mapping[str, tuple[str, ...]]
@@ -73,7 +73,7 @@ class Asked:
         return score_ranking(self.rankings[system], self.question.gold)
 
     def is_right(self, by_text: bool) -> bool:
-        """The text shown holds a known answer; or the page cited first, or found first without a text, is a gold page."""
+        """The text shown holds a known answer; or the page cited first, without a text found first, is a gold page."""
         if by_text:
             return self.answered is not None and self.answered.contains(self.question.facts)
         first = self.answered.cited[:1] if self.answered else self.rankings[ASKBOOK][:1]
@@ -82,6 +82,10 @@ class Asked:
     @property
     def refused(self) -> bool:
         return self.answered.refused if self.answered else self.level == "insufficient"
+
+    @property
+    def refused_raw(self) -> bool:
+        return self.raw_level == "insufficient"
 
     @property
     def passed(self) -> bool | None:
@@ -112,13 +116,13 @@ class SetRun:
     chunks: int
     chosen: Chosen
     """The calibration in force."""
-    asked: tuple[Asked, ...]
+    asked: tuple[Result, ...]
     left_out: int = 0
     """How many questions the sample leaves out."""
 
     @property
     def systems(self) -> tuple[str, ...]:
-        return tuple(system for system in SYSTEMS if all(system in one.rankings for one in self.asked))
+        return tuple(system for system in SYSTEMS if all(system in result.rankings for result in self.asked))
 
 
 def set_home(settings: Settings, name: str) -> Path:
@@ -126,13 +130,13 @@ def set_home(settings: Settings, name: str) -> Path:
 
 
 def settings_of_set(settings: Settings, name: str) -> Settings:
-    """A home of its own for each set, kept from run to run; no shared database or server is filled with it."""
+    """A data folder for each set, kept between runs; shared databases and servers are not filled with sets."""
     own = {"askbook_home": set_home(settings, name), "database_url": None, "qdrant_url": None}
     return settings.model_copy(update=own)
 
 
 async def run_set(askbook: Askbook, eval_set: EvalSet) -> SetRun:
-    """The whole of it, in a home of the set's own."""
+    """Ingest the set's book and ask all of its questions."""
     await ingest_set(askbook, eval_set)
     return await ask_set(askbook, eval_set, eval_set.name)
 
@@ -162,7 +166,7 @@ async def ask_set(
     ask = ask or _ask_in_thread(askbook, filters, chosen.calibration.relevance)
     asker = _Asker(askbook, filters, eval_set.pages, ask, threads, answers and not threads)
     await asker.ask_all(EvalQuestion("", WARM_UP))
-    asked: list[Asked] = []
+    asked: list[Result] = []
     for question in eval_set.questions:
         asked.append(await asker.ask_all(question))
         tick(len(asked), len(eval_set.questions))
@@ -181,7 +185,9 @@ def _ask_in_thread(askbook: Askbook, filters: Filters, relevance: Relevance) -> 
             Turn(questions[at], tuple(map(to_cited, (await ask_once(questions[: at + 1])).passages[:CITED])))
             for at in range(len(questions) - 1)
         ]
-        return await search_thread(askbook.searcher, questions[-1], turns, filters, LIMIT_MAX, relevance)
+        return await search_thread(
+            askbook.searcher, resolve_question(questions[-1], turns), filters, LIMIT_MAX, relevance
+        )
 
     async def ask_once(questions: tuple[str, ...]) -> SearchOutcome:
         if questions not in found:
@@ -206,24 +212,26 @@ class _Asker:
         self._ask = ask
         self._heard: set[str] = set()
 
-    async def ask_all(self, question: EvalQuestion) -> Asked:
-        # Ours comes first: the others may then use the vector that it made, and its time is whole.
+    async def ask_all(self, question: EvalQuestion) -> Result:
+        # askbook's search comes first, so that its time includes the embedding; the others reuse the vector.
         again = question.question in self._heard
         self._heard.add(question.question)
         answered, timing = await self._answer(question) if self._answers else (None, None)
         outcome, search_timing = await _time(self._ask(question))
         found = {SEARCH: outcome.passages} if answered else {}
-        found |= {system: await self._ask_plain(question, mode) for system, mode in self._modes.items()}
+        for system, mode in self._modes.items():
+            plain = await self._askbook.searcher.search(question.question, self._filters, mode, LIMIT_MAX)
+            found[system] = plain.passages
         if MINILM in found:
             found[RRF] = _fuse([found[BM25], found[MINILM]])
-        # A search for more would show the same five first: the limit only cuts.
+        # The limit only cuts: a search for five finds the same.
         best = outcome.passages[:JUDGED]
-        raw = measure([max(one.similarity or 0.0, 0.0) for one in best], [])
-        sure = answered.confidence if answered else measure([one.rating for one in best], [])
+        raw = measure([max(passage.similarity or 0.0, 0.0) for passage in best], [])
+        sure = answered.confidence if answered else measure([passage.rating for passage in best], [])
         shown = answered.passages if answered else best
         # A reader is shown five passages; further down, the order is the search's.
         found[ASKBOOK] = (*shown, *outcome.passages)
-        return Asked(
+        return Result(
             question=question,
             rankings={system: self._to_pages(passages) for system, passages in found.items()},
             passages=shown,
@@ -239,10 +247,6 @@ class _Asker:
     async def _answer(self, question: EvalQuestion) -> tuple[Answered, Timing]:
         replied, timing = await _time(get_reply(self._askbook.ask(Question(question.question, self._filters))))
         return await read_reply(self._askbook, replied, self._filters.book_id, self._pages), timing
-
-    async def _ask_plain(self, question: EvalQuestion, mode: SearchMode) -> tuple[Passage, ...]:
-        outcome = await self._askbook.searcher.search(question.question, self._filters, mode, LIMIT_MAX)
-        return outcome.passages
 
     def _to_pages(self, passages: Iterable[Passage]) -> tuple[str, ...]:
         """Each page at the place of its best passage."""
@@ -267,4 +271,5 @@ def _choose_modes(threads: bool, embeds: bool) -> dict[str, SearchMode]:
 
 def _fuse(lists: Sequence[Sequence[Passage]]) -> tuple[Passage, ...]:
     by_id = {passage.chunk.id: passage for passages in lists for passage in passages}
-    return tuple(by_id[one] for one in fuse_ranks(*([passage.chunk.id for passage in passages] for passages in lists)))
+    fused = fuse_ranks(*([passage.chunk.id for passage in passages] for passages in lists))
+    return tuple(by_id[chunk_id] for chunk_id in fused)

@@ -54,7 +54,7 @@ class EvalQuestion:
     @property
     def facts(self) -> tuple[str, ...]:
         """The known answers that a text can hold word for word; a longer one is an explanation, with many wordings."""
-        return tuple(one for one in self.answers if len(one.split()) <= FACT_WORDS) if self.answerable else ()
+        return tuple(answer for answer in self.answers if len(answer.split()) <= FACT_WORDS) if self.answerable else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class EvalSet:
     """How many more questions it has, where this is a sample."""
 
     def take_sample(self, most: int) -> EvalSet:
-        """So many questions of each kind and form, the same ones each time."""
+        """At most this many questions of each kind and form, the same ones each time."""
         taken: Counter[tuple[object, ...]] = Counter()
         kept: set[str] = set()
-        for one in sorted(self.questions, key=lambda one: _hash(one.id)):
-            taken[group := (one.answerable, one.neg_type, one.form)] += 1
+        for question in sorted(self.questions, key=lambda question: _hash(question.id)):
+            taken[group := (question.answerable, question.neg_type, question.form)] += 1
             if taken[group] <= most:
-                kept.add(one.id)
-        questions = tuple(one for one in self.questions if one.id in kept)
+                kept.add(question.id)
+        questions = tuple(question for question in self.questions if question.id in kept)
         return replace(self, questions=questions, left_out=len(self.questions) - len(questions))
 
 
@@ -259,7 +259,7 @@ def _texts(place: str, row: Json, key: str) -> tuple[str, ...]:
     """One text or a list of them; nothing at all is an empty list."""
     value = row.get(key)
     values: list[object] = [] if value is None else value if isinstance(value, list) else [value]
-    texts = tuple(one for one in values if isinstance(one, str) and one.strip())
+    texts = tuple(text for text in values if isinstance(text, str) and text.strip())
     if len(texts) < len(values):
         raise InputError(f"{place}: `{key}` must be a text or a list of texts")
     return texts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from askbook.domain import Chunk
-from askbook.index.keywords import find_terms, term_ids
+from askbook.index.keywords import different_terms
 
 LOCATED = 2048
 """Chunks whose terms are kept located: at most 30 MB."""
@@ -44,7 +44,7 @@ def cover(chunk: Chunk, rarities: Rarities) -> Coverage:
     def share(terms: Collection[int]) -> float:
         return min(sum(rarities[term] for term in terms) / total, 1.0)
 
-    headings = find_terms(" ".join(chunk.heading_path), rarities)
+    headings = rarities.keys() & _heading_terms(chunk.heading_path)
     places = _locate_terms(chunk.text)
     found = rarities.keys() & places.keys()
     sentences: dict[int, set[int]] = {}
@@ -57,10 +57,15 @@ def cover(chunk: Chunk, rarities: Rarities) -> Coverage:
 
 
 @lru_cache(maxsize=LOCATED)
+def _heading_terms(path: tuple[str, ...]) -> frozenset[int]:
+    return frozenset(different_terms(" ".join(path)))
+
+
+@lru_cache(maxsize=LOCATED)
 def _locate_terms(text: str) -> dict[int, list[int]]:
     """Each term with the numbers of the sentences that it stands in."""
     places: dict[int, list[int]] = {}
     for number, sentence in enumerate(split_sentences(text)):
-        for term in term_ids(sentence):
+        for term in different_terms(sentence):
             places.setdefault(term, []).append(number)
     return places

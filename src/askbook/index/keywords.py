@@ -93,14 +93,18 @@ def term_ids(text: str) -> Counter[int]:
     return Counter(chain.from_iterable(map(_ids_of, _split_words(text))))
 
 
+def different_terms(text: str) -> set[int]:
+    return set(chain.from_iterable(map(_ids_of, _split_words(text))))
+
+
 def find_terms(text: str, wanted: Mapping[int, float]) -> set[int]:
     """Those of the wanted terms that stand in a text."""
-    return wanted.keys() & set(chain.from_iterable(map(_ids_of, _split_words(text))))
+    return wanted.keys() & different_terms(text)
 
 
 def weigh_terms(text: str, frequencies: Mapping[int, int], total: int) -> dict[int, float]:
     """How rare each term of a question is; one that the book never uses is the rarest."""
-    return {term: _rarity(frequencies.get(term, 0), total) for term in term_ids(text)}
+    return {term: rarity_of(frequencies.get(term, 0), total) for term in term_ids(text)}
 
 
 def find_unknown_words(text: str, frequencies: Mapping[int, int]) -> list[str]:
@@ -123,7 +127,7 @@ def weigh_query(text: str, frequencies: Mapping[int, int], total: int) -> Sparse
     """`frequencies`: in how many of `total` chunks each term stands. A term in none of them finds nothing."""
     counts = term_ids(text)
     return _to_sparse(
-        {term: count * _rarity(frequencies[term], total) for term, count in counts.items() if frequencies.get(term)}
+        {term: count * rarity_of(frequencies[term], total) for term, count in counts.items() if frequencies.get(term)}
     )
 
 
@@ -132,7 +136,7 @@ def best_score(question: Sparse) -> float:
     return (K1 + 1) * sum(question.values)
 
 
-def _rarity(frequency: int, total: int) -> float:
+def rarity_of(frequency: int, total: int) -> float:
     return math.log(1 + (max(total - frequency, 0) + 0.5) / (frequency + 0.5))
 
 

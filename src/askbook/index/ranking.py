@@ -74,10 +74,10 @@ def rank(
     # Of a book whose vectors are still to come, or without an embedder, only the words are known.
     dense = any(one.similarity is not None for one in candidates)
     score = _choose_score(candidates, words.most, dense, plain, scale or Scale())
-    ordered = sorted(candidates, key=lambda one: (-score(one), one.chunk.id))
-    read = [replace(one, coverage=cover(one.chunk, words.rarities)) for one in ordered[:READ]]
-    scored = (_to_passage(one, score(one)) for one in (*read, *ordered[READ:]))
-    passages = sorted(scored, key=lambda one: (-one.score, one.chunk.id))
+    ordered = sorted(((score(one), one) for one in candidates), key=lambda pair: (-pair[0], pair[1].chunk.id))
+    read = (replace(one, coverage=cover(one.chunk, words.rarities)) for _, one in ordered[:READ])
+    scored = [*((score(one), one) for one in read), *ordered[READ:]]
+    passages = sorted((_to_passage(one, its) for its, one in scored), key=lambda one: (-one.score, one.chunk.id))
     passages = list(_drop_doubles(passages))
     signals = _to_signals(passages, words)
     # A calibration is made for the scores of both sides together; one side alone shows its own.

@@ -200,6 +200,7 @@ class Searcher:
             retrieved_at=datetime.now(UTC),
             vector=None if vector is None else vector.tolist(),
             keywords=dict(zip(keywords.indices, keywords.values, strict=True)),
+            rarities=words.rarities,
         )
         if rerank is not False and not plain:
             outcome = await self.rerank(outcome, on_request=bool(rerank))

@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from askbook.book.chunker import split_lesson
-from askbook.book.reader import read_book, read_lessons
 from askbook.domain import Book, Chunk, Job, Lesson, Problem
 from askbook.errors import BookError, IndexUnavailable
 from askbook.index.embedders.base import Embedder, Vector
@@ -26,7 +24,6 @@ from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
 from askbook.index.vectors.base import LOST, Point, VectorIndex, holds_points
 from askbook.index.vectors.checks import is_sound
 from askbook.ingest.plan import Parcel, Plan, PlannedChange, pack, plan_changes, unpack
-from askbook.ingest.verify import mend_index
 from askbook.store.ledger import DraftChunk, Embedded, Ledger, LessonChange, slices
 from askbook.store.shards import Shard, ShardLost, Shards, ShardStep
 
@@ -119,6 +116,9 @@ class Pipeline:
                 await self._finish(shard)
 
     async def _plan(self) -> Plan:
+        # Every process has a pipeline; what reads a folder is loaded by those that ingest.
+        from askbook.book.reader import read_book
+
         job, folder = self.job, Path(self.job.folder)
         book = await asyncio.to_thread(read_book, folder, job.book_id)
         lessons, problems = await self._read(folder, book, self.tally)
@@ -159,6 +159,8 @@ class Pipeline:
         return [Shard(self.job.job_id, 0, "embed", tuple(files)) for files in slices([*waiting], self.sizes.embed)]
 
     async def _read(self, folder: Path, book: Book, tally: Tally) -> tuple[list[Lesson], list[Problem]]:
+        from askbook.book.reader import read_lessons
+
         def count(_file: str) -> None:
             tally.files_total += 1
 
@@ -203,6 +205,8 @@ class Pipeline:
         self, group: Sequence[PlannedChange], before: Sequence[DraftChunk]
     ) -> tuple[list[LessonChange], dict[str, Vector]]:
         """The lessons as they will be, and those vectors of theirs that are there already, by the hash of the text."""
+        from askbook.book.chunker import split_lesson
+
         cut = await asyncio.to_thread(lambda: [split_lesson(planned.lesson) for planned in group])
         stamped = _stamped([chunk for chunks in cut for chunk in chunks], [draft.chunk for draft in before])
         found = await self.ledger.find_embedded(self.job.book_id, sorted({one.embed_hash for one in stamped.values()}))
@@ -256,6 +260,8 @@ class Pipeline:
     async def _finish(self, shard: Shard) -> None:
         """Done once, by whoever takes the last shard."""
         if self.job.mode == "recreate":
+            from askbook.ingest.verify import mend_index
+
             await mend_index(self.job.book_id, self.ledger, self.index)
         await self._forget()
         await self.ledger.stamp_book(self.job.book_id, self.job.mode)

@@ -9,7 +9,7 @@ from askbook.domain import Job
 from askbook.index.vectors.served import ServedIndex
 from askbook.ingest.pipeline import Tally
 from askbook.ingest.worker import Watcher, Worker, watch_nothing
-from askbook.store.shards import COUNTS
+from askbook.store.schema import COUNTS
 
 LOOK_SECONDS = 0.2
 

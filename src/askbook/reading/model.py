@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 BUNDLED = Path(__file__).parent / "data" / "reader.onnx"
-BUNDLED_SHA256 = "6babe0085378432a8a67d4b50a5eefdb6c69547127754520afb9bc9904e2204c"
-BUNDLED_BYTES = 35_686_945
+BUNDLED_SHA256 = "0d2db6570591be13914367157b00f5b33590be89f599c43479b17e5fd0112a02"
+BUNDLED_BYTES = 35_686_944
 METADATA = "askbook_reader"
 CHARACTERS_A_TOKEN = 8
 """Twice the usual. A text is cut by it before it is tokenized: ten megabytes cost no more than what is read of them."""
@@ -45,7 +45,7 @@ CHOOSE = "Put reader.onnx into it, or set ASKBOOK_READER to bundled or none."
 
 
 def bundled_weights(file: Path = BUNDLED, sha256: str = BUNDLED_SHA256, size: int = BUNDLED_BYTES) -> Weights:
-    """Those that come with askbook, if they are there whole. Their hash is taken when they are loaded: it takes its time."""
+    """Those that come with askbook, if they are there whole. Their hash, which takes time, is taken on loading."""
     if not file.is_file():
         raise ReaderUnavailable("The reading model is not installed", REINSTALL)
     if file.stat().st_size != size:
@@ -71,7 +71,7 @@ def _advise(weights: Weights) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A logit → a chance, as it was fitted on held-out data. It is one for even odds: half of the statements are true."""
+    """A logit → a chance, as it was fitted on held-out data, for even odds: half of the statements are true."""
 
     slope: float
     shift: float
@@ -157,7 +157,7 @@ class Output:
     """Of each token of the passage."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Model:
     """Open, and checked for what it is."""
 

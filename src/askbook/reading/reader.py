@@ -8,7 +8,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from askbook.cache import Cache, key_of
-from askbook.onnx import Lane, Weights
+from askbook.onnx import Lane, Weights, share
 from askbook.reading.model import Contract, Model, Output, open_model
 from askbook.reading.plain import Plain, read_out
 from askbook.reading.spans import Span, find_spans, keep_apart, score_spans
@@ -47,7 +47,7 @@ class Reader:
     """Loaded when it is first asked. A model and a thread of its own, which takes a window of each asker in turn."""
 
     def __init__(self, weights: Weights, threads: int = 0) -> None:
-        self._lane = Lane("read", partial(open_model, weights, threads))
+        self._lane = Lane("read", partial(share, open_model, weights, threads))
         self._reading = Task("read", _to_reading, _join_readings, Cache[bytes, Reading](CACHED_MAX))
         self._checking = Task("check", _to_support, _best, Cache[bytes, float](CACHED_MAX))
         self.askers = 0
@@ -113,7 +113,7 @@ def _place_in(plain: Plain, reading: Reading) -> Reading:
 
 
 def _split(asked: Asked, premise: Premise, model: Model) -> list[Window]:
-    """Several passages are read together or not at all: what needs both is not in a window that holds a part of them."""
+    """Several passages are read together or not at all: what needs both is not in a window with a part of them."""
     windows = split_windows(model.encode(asked, "\n\n".join(premise)), model.contract.pair_tokens)
     return windows if len(premise) == 1 or len(windows) == 1 else []
 

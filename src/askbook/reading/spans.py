@@ -31,7 +31,7 @@ def score_spans(starts: Scores, ends: Scores) -> Scores:
 
 
 def find_spans(scores: Scores, null: float) -> Iterator[tuple[int, int, float]]:
-    """The best stretches, none over another: first and last token, and a chance beside all others and "not here" (`null`)."""
+    """The best stretches, none over another: first and last token, and a chance beside all others and "not here"."""
     best = max(float(scores.max()), null)
     chances = np.exp(scores - best)
     chances /= chances.sum() + np.exp(null - best)

@@ -52,7 +52,7 @@ class Window:
 
 
 def split_windows(pair: Pair, pair_tokens: int) -> list[Window]:
-    """Each goes on two thirds further, so that what one cuts the next holds whole; the last is as long as the others."""
+    """Each goes on two thirds further, so that what one cuts the next holds whole; the last is as long as all."""
     room, count = pair_tokens - 3 - len(pair.asked), len(pair.told)
     if count <= room:
         return [Window(pair, 0, count)]

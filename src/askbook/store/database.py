@@ -7,13 +7,13 @@ import contextlib
 import inspect
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import ColumnElement, Connection, String, event, func, select, text
+from sqlalchemy import ColumnElement, Connection, Executable, RowMapping, String, event, func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, ProgrammingError
@@ -24,18 +24,30 @@ from askbook.errors import StorageError
 from askbook.store import sqlite as sqlite_driver
 from askbook.store.schema import metadata
 
-HEAD = "0009"
+FIRST, HEAD = "0009", "0009"
+"""The oldest schema that can be brought up to date, and today's."""
 BUSY_SECONDS = 30
-"""So long a writer waits for another one."""
+"""How long a writer waits for another."""
 DAMAGED = "The file is damaged: restore a backup (askbook restore), or move it away and ingest the books again."
 MIGRATIONS = Path(__file__).parent / "migrations"
 
-# What PostgreSQL cannot store: NUL, and half of a character.
+# PostgreSQL cannot store NUL and lone surrogates.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def to_storable(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
+
+
+def map_json(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The same JSON with each name and each single value changed."""
+    match value:
+        case list() | tuple():
+            return [map_json(inner, change) for inner in value]
+        case dict():
+            return {change(name): map_json(inner, change) for name, inner in value.items()}
+        case _:
+            return change(value)
 
 
 class Database:
@@ -55,7 +67,7 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """One snapshot: what is read inside belongs together."""
+        """One snapshot: all queries inside see the same data."""
         with _translated(self.engine):
             async with self.engine.connect() as connection:
                 if self.engine.dialect.name == "postgresql":
@@ -64,7 +76,7 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """SQLite has one writer. Whoever found it busy would sleep and look again, a tenth of a second each time."""
+        """SQLite has one writer. Waiting here is quicker than its own busy handler, which polls every tenth of a second."""
         if self.engine.dialect.name != "sqlite":
             yield
             return
@@ -79,25 +91,46 @@ class Database:
         finally:
             self._writer.release()
 
+    async def load(self, query: Executable) -> Sequence[RowMapping]:
+        """The rows of one query, by the names of their columns."""
+        async with self.reading() as connection:
+            return (await connection.execute(query)).mappings().all()
+
+    async def load_value(self, query: Executable) -> Any:
+        """The first value of the first row; None where there is no row."""
+        async with self.reading() as connection:
+            return await connection.scalar(query)
+
+    async def save(self, statement: Executable) -> int:
+        """One statement that writes, as a transaction. How many rows it touched."""
+        async with self.writing() as connection:
+            return (await connection.execute(statement)).rowcount
+
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
-        """An INSERT that knows ON CONFLICT, in the dialect at hand."""
+        """An INSERT with ON CONFLICT, in the database's dialect."""
         if self.engine.dialect.name == "postgresql":
             return postgresql.insert(table)
         return sqlite.insert(table)
 
+    def upsert(self, table: Table, row: Mapping[str, Any]) -> sqlite.Insert | postgresql.Insert:
+        """An INSERT that takes the place of the row with the same primary key."""
+        key = [column.name for column in table.primary_key]
+        rest = {name: value for name, value in row.items() if name not in key}
+        return self.insert(table).values({**row}).on_conflict_do_update(index_elements=key, set_=rest)
+
     def now(self) -> datetime | ColumnElement[datetime]:
-        """One clock for all: the clocks of many machines do not agree, so PostgreSQL's own counts."""
+        """One clock for all workers: PostgreSQL's own, because the clocks of several machines differ."""
         return func.now() if self.engine.dialect.name == "postgresql" else datetime.now(UTC)
 
     async def find_damage(self) -> str:
-        """What SQLite finds wrong with its file; empty where nothing is, and of PostgreSQL, which checks itself."""
+        """What SQLite finds wrong with its file; empty where nothing is, and for PostgreSQL, which checks itself."""
         if self.engine.dialect.name != "sqlite":
             return ""
         async with self.reading() as connection:
             found = str(await connection.scalar(text("PRAGMA integrity_check(1)")))
-            # That a text is stored as bytes is nothing to SQLite; nobody ever wrote one so.
+            # SQLite accepts bytes in a text column; askbook never writes them.
             for column in (
-                one for table in metadata.tables.values() for one in table.c if isinstance(one.type, String)
+                column for table in metadata.tables.values() for column in table.c if isinstance(column.type, String)
             ):
                 if await connection.scalar(select(column).where(func.typeof(column) == "blob").limit(1)) is not None:
                     found = f"{column} holds no text"
@@ -130,7 +163,7 @@ def _create_engine(url: str | URL) -> AsyncEngine:
             "DATABASE_URL is not a database address", "Write it as postgresql://user:password@host/name."
         ) from error
     if parsed.get_backend_name() == "postgresql":
-        # The usual name of the option is libpq's; asyncpg has its own.
+        # `sslmode` is libpq's name of the option, `ssl` is asyncpg's.
         query = {"ssl" if name == "sslmode" else name: value for name, value in parsed.query.items()}
         _check_options(query)
         return create_async_engine(parsed.set(drivername="postgresql+asyncpg", query=query), pool_pre_ping=True)
@@ -161,7 +194,7 @@ def _create_engine(url: str | URL) -> AsyncEngine:
         cursor.execute("PRAGMA secure_delete = ON")
         cursor.close()
 
-    # Cancelled inside a statement, a connection is closed; but the statement it broke off would hold the lock on.
+    # A connection that was cancelled inside a statement is closed, but the statement would still hold the lock.
     @event.listens_for(engine.sync_engine, "invalidate")
     def _(dbapi_connection: Any, _record: object, _error: object) -> None:
         dbapi_connection.rollback()
@@ -199,13 +232,23 @@ def _migrate(connection: Connection) -> None:
             f"the data is of a newer askbook: its schema is {revision}, and this one knows {HEAD}; nothing was changed",
             "Install the newer version, or set ASKBOOK_HOME (or DATABASE_URL) to other data.",
         )
+    if revision is not None and revision < FIRST:
+        raise StorageError(
+            f"the data is of an askbook before its first release: its schema is {revision}, and {FIRST} is the oldest "
+            "that this one reads; nothing was changed",
+            "Ingest the books again, with ASKBOOK_HOME (or DATABASE_URL) set to a new place.",
+        )
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    if revision is None:
+        metadata.create_all(connection)
+        command.stamp(config, "head")
+    else:
+        command.upgrade(config, "head")
 
 
 def _current_revision(connection: Connection) -> str | None:
@@ -222,7 +265,7 @@ def _translated(engine: AsyncEngine) -> Iterator[None]:
     except (IntegrityError, ProgrammingError, DataError):
         raise
     except DBAPIError as error:
-        # What was read of a damaged file would only fill the screen.
+        # Without the content of the damaged file.
         why = str(error.orig).partition(" with text ")[0]
         raise StorageError(f"the database {where} refused: {why}", _hint(why)) from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Webhook deliveries: each is taken once, whatever its sender repeats."""
+"""Webhook deliveries: each is taken once, however often it is sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from askbook.store.database import Database
 from askbook.store.schema import deliveries
 
 KEPT = timedelta(days=30)
-"""Longer than a sender repeats."""
+"""Longer than a sender retries."""
 
 
 class Deliveries:
@@ -18,7 +18,7 @@ class Deliveries:
         self.database = database
 
     async def take(self, delivery_id: str) -> bool:
-        """False for one that was taken before."""
+        """False if it was taken before."""
         now = datetime.now(UTC)
         new = self.database.insert(deliveries).values(delivery_id=delivery_id, received_at=now)
         async with self.database.writing() as connection:
@@ -26,6 +26,5 @@ class Deliveries:
             return (await connection.execute(new.on_conflict_do_nothing())).rowcount == 1
 
     async def give_back(self, delivery_id: str) -> None:
-        """What came of it failed: the sender may send it again."""
-        async with self.database.writing() as connection:
-            await connection.execute(delete(deliveries).where(deliveries.c.delivery_id == delivery_id))
+        """Undo `take` after a failure, so that the sender may send it again."""
+        await self.database.save(delete(deliveries).where(deliveries.c.delivery_id == delivery_id))

@@ -11,20 +11,19 @@ from sqlalchemy import RowMapping, and_, delete, exists, or_, select, text, upda
 from askbook.domain import IngestMode, Job, Problem, Scope
 from askbook.errors import NotFound
 from askbook.store.database import Database
-from askbook.store.schema import OPEN_JOB, jobs, shards
+from askbook.store.schema import COUNTS, OPEN_JOB, jobs, shards
 from askbook.store.scopes import within
-from askbook.store.shards import COUNTS
 
-# A running job that was not heard of for so long has lost its process.
+# A running job without a heartbeat for this long has lost its process.
 SILENCE = timedelta(seconds=30)
 
-# Written out: once PostgreSQL plans the statement for any values, it no longer knows the index by them.
+# As text: PostgreSQL's generic plan has no values by which it could match the partial index.
 OPEN = text("status IN ('queued', 'running')")
 
 
 class Jobs:
     def __init__(self, database: Database, collection: str = "") -> None:
-        """`collection`: where the points of these jobs go; a job for another is not for this process."""
+        """`collection`: where the points of these jobs go; jobs for another collection are left to other processes."""
         self.database = database
         self.collection = collection
 
@@ -81,8 +80,7 @@ class Jobs:
                 **dict.fromkeys(COUNTS, 0),
             )
         )
-        async with self.database.writing() as connection:
-            return (await connection.execute(taken)).rowcount == 1
+        return await self.database.save(taken) == 1
 
     async def progress(
         self, job_id: int, phase: str, counts: Mapping[str, int], problems: Sequence[Mapping[str, Any]]
@@ -90,7 +88,7 @@ class Jobs:
         await self._update(job_id, phase=phase, heartbeat_at=self.database.now(), problems=list(problems), **counts)
 
     async def fail(self, job_id: int, error_message: str) -> None:
-        """For all that work on it."""
+        """Ends the job for every worker on it."""
         ended = {"status": "failed", "phase": "failed", "completed_at": self.database.now()}
         async with self.database.writing() as connection:
             await connection.execute(delete(shards).where(shards.c.job_id == job_id))
@@ -102,18 +100,16 @@ class Jobs:
         await self._update(job_id, status="queued", phase="queued", owner=None, started_at=None, heartbeat_at=None)
 
     async def inherit(self, collection: str) -> None:
-        """What was still to be done for a collection that is replaced is to be done for this one."""
+        """Takes over the open jobs of a collection that this one replaces."""
         theirs = update(jobs).where(OPEN_JOB, jobs.c.collection == collection)
-        async with self.database.writing() as connection:
-            await connection.execute(theirs.values(collection=self.collection))
+        await self.database.save(theirs.values(collection=self.collection))
 
     async def load(self, job_id: int, scope: Scope | None = None) -> Job:
-        """A job of a book outside of the scope is not there."""
-        async with self.database.reading() as connection:
-            row = (await connection.execute(select(jobs).where(jobs.c.job_id == job_id))).mappings().first()
-        if row is None or (scope is not None and not scope.holds(row["book_id"])):
+        """A job of a book outside the scope is reported as missing."""
+        found = [_to_job(row) for row in await self.database.load(select(jobs).where(jobs.c.job_id == job_id))]
+        if not found or (scope is not None and not scope.holds(found[0].book_id)):
             raise NotFound(f"there is no job {job_id}", "`askbook jobs` lists them.")
-        return _to_job(row)
+        return found[0]
 
     async def load_all(self, book_id: str | None = None, limit: int = 20, scope: Scope | None = None) -> list[Job]:
         """The newest first."""
@@ -122,19 +118,16 @@ class Jobs:
             query = query.where(jobs.c.book_id == book_id)
         if scope is not None:
             query = query.where(within(scope, jobs.c.book_id))
-        async with self.database.reading() as connection:
-            return [_to_job(row) for row in (await connection.execute(query)).mappings()]
+        return [_to_job(row) for row in await self.database.load(query)]
 
     async def load_open(self) -> list[Job]:
         """Queued or running, the oldest first."""
-        async with self.database.reading() as connection:
-            mine = jobs.c.collection.in_(["", self.collection])
-            query = select(jobs).where(OPEN_JOB, mine).order_by(jobs.c.job_id)
-            return [_to_job(row) for row in (await connection.execute(query)).mappings()]
+        mine = jobs.c.collection.in_(["", self.collection])
+        query = select(jobs).where(OPEN_JOB, mine).order_by(jobs.c.job_id)
+        return [_to_job(row) for row in await self.database.load(query)]
 
     async def _update(self, job_id: int, **values: Any) -> None:
-        async with self.database.writing() as connection:
-            await connection.execute(update(jobs).where(jobs.c.job_id == job_id).values(**values))
+        await self.database.save(update(jobs).where(jobs.c.job_id == job_id).values(**values))
 
 
 def _to_job(row: RowMapping) -> Job:

@@ -24,7 +24,7 @@ from askbook.store.schema import keys
 
 NAME_MAX = 80
 TOUCH_EVERY = timedelta(minutes=1)
-"""A key's last use is known to the minute: a write for every request would cost more than it tells."""
+"""A key's last use is kept to the minute; a write for every request would cost more."""
 
 KEY = re.compile(r"askbook_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
@@ -41,10 +41,10 @@ class Keys:
     async def create(
         self, name: str, role: Role = "reader", scope: Scope | None = None, origins: Iterable[str] = ()
     ) -> tuple[Key, str]:
-        """The key as it is kept, and its text, which is never seen again. With origins, a public key for those sites."""
+        """The key as it is kept, and its text, which cannot be shown again. With origins, a public key for those sites."""
         scope = scope or Scope()
         _check_scope(scope)
-        sites = tuple(dict.fromkeys(_read_origin(one) for one in origins))
+        sites = tuple(dict.fromkeys(_read_origin(origin) for origin in origins))
         if sites and role != "reader":
             raise InputError("a key for a site is a reader's: whoever sees the page has it", "Leave the role out.")
         key_id = secrets.token_hex(6)
@@ -60,31 +60,28 @@ class Keys:
             "created_at": key.created_at,
             "origins": list(sites) or None,
         }
-        async with self.database.writing() as connection:
-            await connection.execute(insert(keys).values(row))
+        await self.database.save(insert(keys).values(row))
         return key, text
 
     async def find(self, text: str) -> Key | None:
-        """The key that this is the text of, unless it was revoked."""
+        """The key with this text, unless it was revoked."""
         shaped = KEY.fullmatch(text)
         if shaped is None:
             return None
-        async with self.database.reading() as connection:
-            row = (await connection.execute(select(keys).where(keys.c.key_id == shaped[1]))).mappings().first()
-        # Compared in constant time, also where there is no such key: the time tells nothing of either.
+        row = next(iter(await self.database.load(select(keys).where(keys.c.key_id == shaped[1]))), None)
+        # Compared in constant time, also where there is no such key, so that the time reveals nothing.
         same = hmac.compare_digest(_hash(text), row["secret_hash"] if row else _NOBODY)
         return _to_key(row) if row and same and row["revoked_at"] is None else None
 
     async def touch(self, key: Key) -> None:
         now = self.clock()
-        # A last use in the future comes from a clock that was set back since.
+        # A last use in the future means that the clock was set back.
         if key.last_used_at is not None and abs(now - key.last_used_at) < TOUCH_EVERY:
             return
-        async with self.database.writing() as connection:
-            await connection.execute(update(keys).where(keys.c.key_id == key.key_id).values(last_used_at=now))
+        await self.database.save(update(keys).where(keys.c.key_id == key.key_id).values(last_used_at=now))
 
     async def revoke(self, key_id: str, scope: Scope | None = None) -> Key:
-        """At once and for good; revoked again, it stays as it was. A key beyond the scope is not there."""
+        """At once and for good; a second time changes nothing. A key outside the scope is reported as missing."""
         async with self.database.writing() as connection:
             query = select(keys).where(keys.c.key_id == to_storable(key_id)).with_for_update()
             row = (await connection.execute(query)).mappings().first()
@@ -98,27 +95,23 @@ class Keys:
         return key
 
     async def load_all(self, scope: Scope | None = None) -> list[Key]:
-        """The oldest first, the revoked ones too. Without a scope of all tenants, which is the terminal's right alone."""
-        async with self.database.reading() as connection:
-            rows = (await connection.execute(select(keys).order_by(keys.c.created_at, keys.c.key_id))).mappings()
-            found = [_to_key(row) for row in rows]
+        """The oldest first, with the revoked ones. No scope means all tenants: only the terminal may ask so."""
+        rows = await self.database.load(select(keys).order_by(keys.c.created_at, keys.c.key_id))
+        found = [_to_key(row) for row in rows]
         return [key for key in found if scope is None or scope.covers(key.scope)]
 
     async def load_origins(self) -> frozenset[str]:
-        """The sites that any key in force is for."""
+        """The sites of all keys in force."""
         query = select(keys.c.origins).where(keys.c.origins.is_not(None), keys.c.revoked_at.is_(None))
-        async with self.database.reading() as connection:
-            return frozenset(origin for sites in (await connection.execute(query)).scalars() for origin in sites)
+        return frozenset(origin for row in await self.database.load(query) for origin in row["origins"])
 
     async def were_made(self) -> bool:
-        """Whether there has ever been a key: a machine that had one is not open again when it is revoked."""
-        async with self.database.reading() as connection:
-            return await connection.scalar(select(keys.c.key_id).limit(1)) is not None
+        """Whether there has ever been a key: revoking the last one does not open the machine again."""
+        return await self.database.load_value(select(keys.c.key_id).limit(1)) is not None
 
     async def are_in_force(self) -> bool:
-        async with self.database.reading() as connection:
-            query = select(keys.c.key_id).where(keys.c.revoked_at.is_(None)).limit(1)
-            return await connection.scalar(query) is not None
+        in_force = select(keys.c.key_id).where(keys.c.revoked_at.is_(None)).limit(1)
+        return await self.database.load_value(in_force) is not None
 
 
 def _hash(text: str) -> str:
@@ -133,7 +126,7 @@ def _check_name(name: str) -> str:
 
 
 def _read_origin(text: str) -> str:
-    """As a browser writes it: in small letters, without a path, without the port that goes without saying."""
+    """As a browser writes it: in lower case, without a path and without the scheme's default port."""
     scheme, _, host = text.strip().lower().rstrip("/").partition("://")
     origin = f"{scheme}://{host.removesuffix({'http': ':80', 'https': ':443'}.get(scheme, '/'))}"
     if not _ORIGIN.fullmatch(origin):

@@ -14,8 +14,9 @@ from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import RowMapping, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, RowMapping, Select, delete, func, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.types import NullType
 
 from askbook.cache import Cache
 from askbook.domain import (
@@ -37,18 +38,18 @@ from askbook.store.schema import books, calibrations, chunks, doomed_points, ind
 
 T = TypeVar("T")
 Along = Callable[[AsyncConnection], contextlib.AbstractAsyncContextManager[object]]
-"""What is checked and written in the same transaction, before and after the rest; raising, it undoes all of it."""
+"""Checks and writes around the rest of the same transaction; if it raises, all is undone."""
 
-# How many values one statement names at the most; SQLite takes 32,766, PostgreSQL 32,767.
+# The most values in one statement; SQLite takes 32,766, PostgreSQL 32,767.
 STATEMENT_VALUES = 900
-State = tuple[str, int, datetime, datetime | None]
-"""A chunk's point, its book's revision, when it was last changed and when embedded: while these stay, so does its row."""
-CHUNKS_KEPT = 2048
+State = tuple[str, int, object, object]
+"""A chunk's point, its book's revision, its last change and its embedding: its row is the same while these are."""
+CHUNKS_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class DraftChunk:
-    """A chunk as it was written into the index, and whether its dense vector stands."""
+    """A chunk as it was written into the index, and whether it has its dense vector."""
 
     point_id: str
     chunk: Chunk
@@ -66,7 +67,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class LessonChange:
-    """A lesson as readers shall see it from the commit on, in place of those of the files it replaces."""
+    """A lesson as readers see it from the commit on, in place of the files that it replaces."""
 
     lesson: Lesson
     drafts: tuple[DraftChunk, ...]
@@ -95,12 +96,12 @@ class Ledger:
         self._chunks = Cache[State, Chunk](CHUNKS_KEPT)
         self._outlines: dict[str, Outline] = {}
         self._folders: dict[str, tuple[int, int, tuple[str, ...]]] = {}
-        """Of each book its revision, and how many files and which modules it had then."""
+        """For each book its revision, and the count of its files and its modules at that revision."""
 
     # --- what readers see -------------------------------------------------------------------------
 
     async def live_chunks(self, book_id: str, point_ids: Sequence[str]) -> dict[str, Chunk]:
-        """Those of the points that are live, with their chunks."""
+        """The points that are live, with their chunks."""
         found: dict[str, Chunk] = {}
         async with self.database.reading() as connection:
             for some in slices(point_ids):
@@ -111,12 +112,13 @@ class Ledger:
         self, connection: AsyncConnection, book_id: str, point_ids: Sequence[str]
     ) -> dict[str, Chunk]:
         query = (
-            select(chunks.c.point_id, books.c.revision, chunks.c.updated_at, chunks.c.embedded_at)
+            select(
+                chunks.c.point_id, books.c.revision, _as_stored(chunks.c.updated_at), _as_stored(chunks.c.embedded_at)
+            )
             .join(books, books.c.book_id == chunks.c.book_id)
             .where(chunks.c.book_id == book_id, chunks.c.point_id.in_(point_ids))
         )
-        rows = (await connection.execute(query)).all()
-        states: dict[str, State] = {row[0]: (row[0], row[1], row[2], row[3]) for row in rows}
+        states: dict[str, State] = {row[0]: (row[0], row[1], row[2], row[3]) for row in await connection.execute(query)}
         known = {point_id: self._chunks.get(state) for point_id, state in states.items()}
         missing = [point_id for point_id, chunk in known.items() if chunk is None]
         if missing:
@@ -135,20 +137,19 @@ class Ledger:
             .outerjoin(terms, its_terms)
             .where(books.c.book_id == book_id)
         )
-        async with self.database.reading() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await self.database.load(query)
         if not rows:
             return 0, 0, {}
-        return rows[0].revision, rows[0].total_chunks, {row[2]: row[3] for row in rows if row[2] is not None}
+        counts = {row["term_id"]: row["chunks"] for row in rows if row["term_id"] is not None}
+        return rows[0]["revision"], rows[0]["total_chunks"], counts
 
     async def revision(self, book_id: str) -> int:
         """Grows with every commit to the book; 0 for a book that is not there."""
-        async with self.database.reading() as connection:
-            return await connection.scalar(select(books.c.revision).where(books.c.book_id == book_id)) or 0
+        return await self.database.load_value(select(books.c.revision).where(books.c.book_id == book_id)) or 0
 
     async def load_lesson(self, book_id: str, parent_doc_id: str) -> list[Chunk]:
         """A whole lesson, in order."""
-        # While a job renumbers a book, two files may hold the same place for a moment: the newer one counts.
+        # While a job renumbers a book, two files may have the same place for a moment: the newer one counts.
         newest = (
             select(lessons.c.source_file)
             .where(lessons.c.book_id == book_id, lessons.c.parent_doc_id == parent_doc_id)
@@ -188,7 +189,7 @@ class Ledger:
             if known is not None and (known.title, known.revision) == tuple(book):
                 return known
             found = await _load_headings(connection, book_id)
-        # Thousands of chunks take a while to read; nobody else shall wait for it.
+        # Thousands of chunks take a while to read, so a thread does it.
         outline = await asyncio.to_thread(build_outline, book_id, book.title, book.revision, *found)
         self._outlines[book_id] = outline
         return outline
@@ -204,8 +205,7 @@ class Ledger:
         raise _no_book(book_id)
 
     async def count_chunks(self, book_id: str) -> int:
-        async with self.database.reading() as connection:
-            total = await connection.scalar(select(books.c.total_chunks).where(books.c.book_id == book_id))
+        total = await self.database.load_value(select(books.c.total_chunks).where(books.c.book_id == book_id))
         if total is None:
             raise _no_book(book_id)
         return total
@@ -216,7 +216,7 @@ class Ledger:
             return [await self._to_record(connection, row) for row in rows]
 
     async def _to_record(self, connection: AsyncConnection, row: RowMapping) -> BookRecord:
-        """Every question asks for its book: what its lessons tell is read anew only when they changed."""
+        """Every question loads its book, so the counts of its lessons are read only after a change."""
         book_id, revision = row["book_id"], row["revision"]
         known = self._folders.get(book_id)
         if known is None or known[0] != revision:
@@ -237,23 +237,7 @@ class Ledger:
     async def load_records(self, book_id: str) -> dict[str, LessonRecord]:
         """Every indexed file of a book."""
         query = select(lessons).where(lessons.c.book_id == book_id).order_by(lessons.c.source_file)
-        async with self.database.reading() as connection:
-            return {
-                row["source_file"]: LessonRecord(
-                    book_id=book_id,
-                    source_file=row["source_file"],
-                    file_hash=row["file_hash"],
-                    fingerprint=row["fingerprint"],
-                    module=row["module"],
-                    chapter=row["chapter"],
-                    lesson=row["lesson"],
-                    parent_doc_id=row["parent_doc_id"],
-                    chunk_ids=tuple(row["chunk_ids"]),
-                    chunk_count=len(row["chunk_ids"]),
-                    ingested_at=row["ingested_at"],
-                )
-                for row in (await connection.execute(query)).mappings()
-            }
+        return {row["source_file"]: _to_lesson_record(row) for row in await self.database.load(query)}
 
     async def load_drafts(self, book_id: str, source_files: Sequence[str] | None = None) -> list[DraftChunk]:
         """The live chunks of some files, or of the whole book, with their points."""
@@ -276,10 +260,8 @@ class Ledger:
         facets = {facet.name: list(facet.values) for facet in book.facets}
         values = {"title": book.title, "folder": folder, "facets": facets}
         new = {"book_id": book.book_id, "revision": 0, "total_chunks": 0, **values}
-        async with self.database.writing() as connection:
-            await connection.execute(
-                self.database.insert(books).values(new).on_conflict_do_update(index_elements=["book_id"], set_=values)
-            )
+        insert = self.database.insert(books).values(new)
+        await self.database.save(insert.on_conflict_do_update(index_elements=["book_id"], set_=values))
 
     async def doom_points(self, book_id: str, point_ids: Sequence[str]) -> None:
         """Note points before they are written, so that a killed process leaves nothing unknown in the index."""
@@ -323,13 +305,11 @@ class Ledger:
     async def stamp_book(self, book_id: str, mode: IngestMode) -> None:
         now = datetime.now(UTC)
         stamp = {"last_incremental_update": now} if mode == "incremental" else {"last_full_ingest": now}
-        async with self.database.writing() as connection:
-            await connection.execute(update(books).where(books.c.book_id == book_id).values(stamp))
+        await self.database.save(update(books).where(books.c.book_id == book_id).values(stamp))
 
     async def load_terms(self, book_id: str) -> dict[int, int]:
-        async with self.database.reading() as connection:
-            query = select(terms.c.term_id, terms.c.chunks).where(terms.c.book_id == book_id)
-            return {row[0]: row[1] for row in await connection.execute(query)}
+        query = select(terms.c.term_id, terms.c.chunks).where(terms.c.book_id == book_id)
+        return {row["term_id"]: row["chunks"] for row in await self.database.load(query)}
 
     async def recount_terms(self, book_id: str, counts: Mapping[int, int]) -> None:
         async with self.database.writing() as connection:
@@ -356,20 +336,18 @@ class Ledger:
             .order_by(chunks.c.source_file, chunks.c.chunk_index)
             .limit(limit)
         )
-        async with self.database.reading() as connection:
-            return [Unembedded(*row) for row in await connection.execute(query)]
+        return [Unembedded(**row) for row in await self.database.load(query)]
 
     async def count_unembedded(self, book_id: str) -> dict[str, int]:
         """How many chunks of each file wait to be embedded."""
-        query = select(chunks.c.source_file, func.count()).where(chunks.c.book_id == book_id, ~chunks.c.embedded)
-        async with self.database.reading() as connection:
-            grouped = query.group_by(chunks.c.source_file).order_by(chunks.c.source_file)
-            return {row[0]: row[1] for row in await connection.execute(grouped)}
+        query = select(chunks.c.source_file, func.count().label("waiting")).group_by(chunks.c.source_file)
+        waiting = query.where(chunks.c.book_id == book_id, ~chunks.c.embedded).order_by(chunks.c.source_file)
+        return {row["source_file"]: row["waiting"] for row in await self.database.load(waiting)}
 
     async def mark_embedded(
         self, point_ids: Sequence[str], model: str | None, along: Along = contextlib.nullcontext
     ) -> None:
-        """By that model, now; None: they have no vector any more."""
+        """Note that the model has embedded them now; None: they have lost their vectors."""
         now = datetime.now(UTC) if model else None
         values = {"embedded": model is not None, "embedded_at": now, "embedding_model": model}
         async with self.database.writing() as connection, along(connection):
@@ -379,15 +357,14 @@ class Ledger:
     # --- what is to be forgotten ------------------------------------------------------------------
 
     async def load_doomed(self, book_id: str) -> list[str]:
-        """Points that may lie in the index and must not stay there. A live point is never among them."""
+        """Points that may lie in the index and must go. A live point is never among them."""
         query = (
             select(doomed_points.c.point_id)
             .where(doomed_points.c.book_id == book_id)
             .where(doomed_points.c.point_id.not_in(select(chunks.c.point_id).where(chunks.c.book_id == book_id)))
             .order_by(doomed_points.c.point_id)
         )
-        async with self.database.reading() as connection:
-            return list(await connection.scalars(query))
+        return [row["point_id"] for row in await self.database.load(query)]
 
     async def strike_doomed(self, point_ids: Sequence[str]) -> None:
         """These are gone from the index."""
@@ -400,19 +377,14 @@ class Ledger:
     async def load_embedder(self, collection: str) -> tuple[str | None, str]:
         """The embedder that made the index, and the collection that it lies in."""
         query = select(indexes.c.embedder, indexes.c.stored_in).where(indexes.c.collection == collection)
-        async with self.database.reading() as connection:
-            embedder, stored_in = (await connection.execute(query)).first() or (None, "")
-            return embedder, stored_in or collection
+        for row in await self.database.load(query):
+            return row["embedder"], row["stored_in"] or collection
+        return None, collection
 
     async def save_embedder(self, collection: str, embedder: str, dimension: int, stored_in: str = "") -> None:
-        """From here on whoever opens the index finds it there."""
-        values = {"embedder": embedder, "dimension": dimension, "stored_in": stored_in}
-        async with self.database.writing() as connection:
-            await connection.execute(
-                self.database.insert(indexes)
-                .values(collection=collection, **values)
-                .on_conflict_do_update(index_elements=["collection"], set_=values)
-            )
+        """Note where the index lies and which embedder made it."""
+        row = {"collection": collection, "embedder": embedder, "dimension": dimension, "stored_in": stored_in}
+        await self.database.save(self.database.upsert(indexes, row))
 
     # --- how sure a book's answers are ------------------------------------------------------------
 
@@ -423,43 +395,30 @@ class Ledger:
             .where(calibrations.c.book_id == book_id)
             .order_by(calibrations.c.made_at)
         )
-        async with self.database.reading() as connection:
-            return {row[0]: row[1] for row in await connection.execute(query)}
+        return {row["embedder"]: row["calibration"] for row in await self.database.load(query)}
 
     async def save_calibration(self, book_id: str, embedder: str, calibration: str) -> None:
-        values = {"calibration": calibration, "made_at": datetime.now(UTC)}
-        async with self.database.writing() as connection:
-            await connection.execute(
-                self.database.insert(calibrations)
-                .values(book_id=book_id, embedder=embedder, **values)
-                .on_conflict_do_update(index_elements=["book_id", "embedder"], set_=values)
-            )
+        row = {"book_id": book_id, "embedder": embedder, "calibration": calibration, "made_at": datetime.now(UTC)}
+        await self.database.save(self.database.upsert(calibrations, row))
 
     # --- what a book is asked to begin with -------------------------------------------------------
 
     async def load_suggestions(self, book_id: str) -> tuple[str, ...]:
-        """Questions that the book answers as it is now; none while they are being made."""
+        """Questions that the book answers in its current revision; empty while they are being made."""
         current = (suggestions.c.book_id == books.c.book_id) & (suggestions.c.revision == books.c.revision)
         query = select(suggestions.c.questions).join(books, current).where(books.c.book_id == book_id)
-        async with self.database.reading() as connection:
-            return tuple(await connection.scalar(query) or ())
+        return tuple(await self.database.load_value(query) or ())
 
     async def load_unsuggested(self) -> list[tuple[str, int]]:
         """The books that have changed since their questions were made, and their revisions."""
         current = (suggestions.c.book_id == books.c.book_id) & (suggestions.c.revision == books.c.revision)
         query = select(books.c.book_id, books.c.revision).outerjoin(suggestions, current)
         missing = query.where(suggestions.c.book_id.is_(None), books.c.total_chunks > 0).order_by(books.c.book_id)
-        async with self.database.reading() as connection:
-            return [(row.book_id, row.revision) for row in await connection.execute(missing)]
+        return [(row["book_id"], row["revision"]) for row in await self.database.load(missing)]
 
     async def save_suggestions(self, book_id: str, revision: int, questions: Sequence[str]) -> None:
-        values = {"revision": revision, "questions": list(questions)}
-        async with self.database.writing() as connection:
-            await connection.execute(
-                self.database.insert(suggestions)
-                .values(book_id=book_id, **values)
-                .on_conflict_do_update(index_elements=["book_id"], set_=values)
-            )
+        row = {"book_id": book_id, "revision": revision, "questions": list(questions)}
+        await self.database.save(self.database.upsert(suggestions, row))
 
     # --- inside a transaction ---------------------------------------------------------------------
 
@@ -500,6 +459,11 @@ def _no_book(book_id: str) -> NotFound:
     return NotFound(f"there is no book {book_id}", hint, code="E002")
 
 
+def _as_stored(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """As the driver gives it: a hundred times in each search, a date is only compared."""
+    return type_coerce(column, NullType())
+
+
 async def _load_chunks(connection: AsyncConnection, book_id: str, source_file: str) -> list[Chunk]:
     query = (
         select(chunks)
@@ -527,7 +491,7 @@ async def _load_headings(connection: AsyncConnection, book_id: str) -> tuple[lis
 
 
 async def _bump(connection: AsyncConnection, book_id: str) -> None:
-    # The row is locked before its chunks are counted: another worker's commit may just be ending.
+    # Locked before the count, because another worker's commit may be ending.
     await connection.execute(select(books.c.book_id).where(books.c.book_id == book_id).with_for_update())
     total = select(func.count()).select_from(chunks).where(chunks.c.book_id == book_id).scalar_subquery()
     await connection.execute(
@@ -546,21 +510,13 @@ def slices(values: Sequence[T], size: int = STATEMENT_VALUES) -> Iterator[Sequen
 
 
 def _lesson_row(change: LessonChange, now: datetime) -> dict[str, Any]:
-    lesson = change.lesson
-    return {
-        "book_id": lesson.book_id,
-        "source_file": lesson.source_file,
-        "file_hash": lesson.file_hash,
-        "fingerprint": lesson.fingerprint,
-        "module": lesson.module,
-        "chapter": lesson.chapter,
-        "lesson": lesson.lesson,
-        "title": lesson.title,
-        "url": lesson.url,
-        "parent_doc_id": lesson.parent_doc_id,
-        "chunk_ids": [draft.chunk.id for draft in change.drafts],
-        "ingested_at": now,
-    }
+    own = {"chunk_ids": [draft.chunk.id for draft in change.drafts], "ingested_at": now}
+    return own | {column.name: getattr(change.lesson, column.name) for column in lessons.c if column.name not in own}
+
+
+def _to_lesson_record(row: RowMapping) -> LessonRecord:
+    values = {field.name: row[field.name] for field in fields(LessonRecord) if field.name in row}
+    return LessonRecord(**{**values, "chunk_ids": tuple(row["chunk_ids"])}, chunk_count=len(row["chunk_ids"]))
 
 
 # Chunk fields that have a column of their own; the rest lies in `details`.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from askbook.domain import Outline, OutlineLesson, OutlineSection
 
 ROOT_MODULE = "main"
-"""What the lessons belong to that lie in no module's folder; its title is the book's."""
+"""The module of lessons that lie in no module's folder; its title is the book's."""
 STEPS_ABOVE = 3
 """Book, module, chapter."""
 
@@ -62,11 +62,12 @@ def find_headings(text: str) -> Iterator[Heading]:
         at = _find_end(lines, mark)
         start, end = _span_of_words(lines, mark)
         if title := _read_aloud(lines[start:end]):
-            yield Heading(title, _level_of(mark), start - 1, end - 1)
+            level = len(mark["marks"]) if mark["marks"] else 1 if mark["below"][0] == "=" else 2
+            yield Heading(title, level, start - 1, end - 1)
 
 
 def _find_end(lines: str, mark: re.Match[str]) -> int:
-    """Of the heading's line, or of the listing or comment that opens here."""
+    """The end of the heading's line, or of the listing or comment that opens here."""
     if not mark["fence"] and not mark["comment"]:
         return mark.end()
     closing = "-->" if mark["comment"] else rf"\n {{0,3}}{mark['fence']}+[ \t]*(?=\n|$)"
@@ -83,12 +84,8 @@ def _span_of_words(lines: str, mark: re.Match[str]) -> tuple[int, int]:
     return (start, end) if mark["below"] and not _NO_PARAGRAPH.match(lines, start, end) else (0, 0)
 
 
-def _level_of(mark: re.Match[str]) -> int:
-    return len(mark["marks"]) if mark["marks"] else 1 if mark["below"][0] == "=" else 2
-
-
 def _read_aloud(raw: str) -> str:
-    """As the chunks' heading paths have it: no links, emphasis, tags or ids."""
+    """The heading as the chunks' heading paths have it: without links, emphasis, tags and ids."""
     if not _MARKED_UP.search(raw):
         return " ".join(raw.split())
     text = _TAG.sub(r"\1", _LINK.sub(r"\1", _CUSTOM_ID.sub("", raw)))
@@ -96,7 +93,7 @@ def _read_aloud(raw: str) -> str:
 
 
 def place_sections(title: str, texts: Iterable[str]) -> list[PlacedSection]:
-    """The sections of a lesson, from the texts of its chunks in order. The page's own title is none."""
+    """The sections of a lesson, from the texts of its chunks in order; without the page's own title."""
     placed: list[PlacedSection] = []
     levels: list[int] = []
     is_first = True
@@ -128,7 +125,7 @@ class LessonRow:
 
     @property
     def above(self) -> tuple[str, ...]:
-        """The titles between the book's and its own: those of module and chapter. Equal neighbours are written once."""
+        """The titles of module and chapter, between the book's and its own. Equal neighbours are written once."""
         steps = self.path[: STEPS_ABOVE + 1]
         own = [at for at, step in enumerate(steps) if _same(step, self.title)]
         return steps[1 : own[-1]] if own else ()
@@ -148,10 +145,12 @@ def build_outline(
         title,
         tuple(
             replace(
-                one,
-                sections=tuple(placed.section for placed in place_sections(one.title, texts.get(one.source_file, ()))),
+                lesson,
+                sections=tuple(
+                    placed.section for placed in place_sections(lesson.title, texts.get(lesson.source_file, ()))
+                ),
             )
-            for one in lessons
+            for lesson in lessons
         ),
         revision,
     )
@@ -194,12 +193,12 @@ def _name_chapter(row: LessonRow, module_title: str) -> str:
     return row.title if row.lesson == 0 or not row.above else row.above[0]
 
 
-def _same(one: str, other: str) -> bool:
-    return one.casefold() == other.casefold()
+def _same(title: str, another: str) -> bool:
+    return title.casefold() == another.casefold()
 
 
 def _module_order(rows: Sequence[LessonRow]) -> tuple[object, ...]:
-    """By the number in its folder's name, then by its first chapter; what lies in no module comes first."""
+    """By the number in the folder's name, then by the first chapter; lessons in no module come first."""
     folder = min(row.source_file.rpartition("/")[0] for row in rows)
     numbers = (int(found[1]) for name in folder.split("/") if (found := _NUMBER.match(name)))
     first_chapter = min((row.chapter for row in rows if row.chapter), default=math.inf)

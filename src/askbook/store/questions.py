@@ -1,4 +1,4 @@
-"""What was asked, what became of it, and what readers thought of the answers: what the gaps of a book are read from."""
+"""What was asked, what became of it, and what readers thought of the answers. A book's gaps are found in this."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from askbook.domain import (
     Answer,
-    Chunk,
     ConfidenceLevel,
     Feedback,
     NearSection,
@@ -34,9 +33,9 @@ _Name = TypeVar("_Name", bound=str)
 
 COMMENT_MAX = 1000
 NEWEST = 2000
-"""So many open questions are looked at, the latest ones."""
+"""How many open questions are read, the latest ones."""
 
-# The book's own gaps: an empty index or a service that was down says nothing of what the book lacks.
+# The book's own gaps: an empty index or a service that is down does not count.
 LEFT_OPEN = ("not_in_book", "unverified")
 
 _ITS_THUMB = and_(feedback.c.thread_id == asked.c.thread_id, feedback.c.position == asked.c.position)
@@ -52,7 +51,7 @@ class Questions:
     async def save_asked(
         self, connection: AsyncConnection, thread: Thread, question: str, searched: str, reply: Reply, selected: bool
     ) -> None:
-        """With the exchange that it is of, or not at all. `thread`: as it is with it."""
+        """In the exchange's own transaction. `thread`: as it is after the exchange."""
         row = {
             "thread_id": thread.thread_id,
             "position": 2 * thread.turn_count - 1,
@@ -72,7 +71,7 @@ class Questions:
     async def save_feedback(
         self, thread_id: str, owner: str, helpful: bool, comment: str | None = None, position: int | None = None
     ) -> Feedback:
-        """On the answer at that position, or on the last one. Given again, it replaces what was said before."""
+        """On the answer at that position, or on the last one. It replaces earlier feedback on the same answer."""
         said = to_storable(comment).strip() if comment else ""
         if len(said) > COMMENT_MAX:
             raise InputError(f"a comment has at most {COMMENT_MAX} characters, and this one has {len(said)}")
@@ -83,8 +82,8 @@ class Questions:
                 position = await _last_answer(connection, thread_id, owner)
             if position is None or not await _has_answer(connection, owner, thread_id, position):
                 raise NotFound("there is no such answer", "Name the session, and the place of an answer in it.")
-            thumb = self.database.insert(feedback).values(thread_id=thread_id, position=position, **values)
-            await connection.execute(thumb.on_conflict_do_update(index_elements=["thread_id", "position"], set_=values))
+            thumb = {"thread_id": thread_id, "position": position, **values}
+            await connection.execute(self.database.upsert(feedback, thumb))
         return Feedback(thread_id, position, helpful, values["comment"], values["given_at"])
 
     # --- reading ----------------------------------------------------------------------------------
@@ -92,8 +91,8 @@ class Questions:
     async def load_open(
         self, scope: Scope | None = None, book_id: str | None = None, since: datetime | None = None
     ) -> list[OpenQuestion]:
-        """Refused, or thumbed down; the latest first. Without a scope of all tenants, which is the terminal's right alone."""
-        # Without a confidence it was refused unsearched: an attempt to turn askbook from its book is no gap in it.
+        """Refused, or thumbed down; the latest first. No scope means all tenants: only the terminal may ask so."""
+        # Without a confidence it was refused unsearched, as an attempt to misuse askbook: that is no gap.
         refused = asked.c.refusal.in_(LEFT_OPEN) & ~asked.c.selected & asked.c.confidence.is_not(None)
         unhelpful = feedback.c.helpful.is_(False)
         query = (
@@ -103,12 +102,10 @@ class Questions:
             .order_by(asked.c.asked_at.desc(), asked.c.thread_id, asked.c.position)
             .limit(NEWEST)
         )
-        async with self.database.reading() as connection:
-            rows = await connection.execute(query.where(*_which(scope, book_id, since)))
-            return [_to_open(row) for row in rows.mappings()]
+        return [_to_open(row) for row in await self.database.load(query.where(*_which(scope, book_id, since)))]
 
     async def load_usage(self, scope: Scope, book_id: str | None, since: datetime) -> list[UsageDay]:
-        """What was asked on each day that something was asked on, the oldest first."""
+        """The days on which something was asked, the oldest first."""
         day = self._day_of(asked.c.asked_at)
         kind = (day, asked.c.refusal, asked.c.level, feedback.c.helpful)
         query = select(*kind, func.count()).outerjoin(feedback, _ITS_THUMB).where(*_which(scope, book_id, since))
@@ -128,8 +125,7 @@ class Questions:
             .order_by(feedback.c.given_at.desc(), feedback.c.thread_id, feedback.c.position)
             .limit(limit)
         )
-        async with self.database.reading() as connection:
-            return [Opinion(*row) for row in await connection.execute(query)]
+        return [Opinion(**row) for row in await self.database.load(query)]
 
     def _day_of(self, moment: ColumnElement[datetime]) -> ColumnElement[str]:
         """`2026-11-16`, in UTC."""
@@ -142,7 +138,7 @@ class Questions:
 
 
 async def _has_answer(connection: AsyncConnection, owner: str, thread_id: str, position: int) -> bool:
-    """An answer of somebody else is not there. Locked, so that nobody deletes it meanwhile."""
+    """Whether the owner has this answer. Locked, so that it is not deleted meanwhile."""
     mine = select(threads.c.thread_id).where(threads.c.thread_id == thread_id, threads.c.owner == to_storable(owner))
     if await connection.scalar(mine.with_for_update()) is None:
         return False
@@ -173,19 +169,13 @@ def _which(scope: Scope | None, book_id: str | None, since: datetime | None) -> 
 
 
 def _to_nearest(reply: Reply) -> dict[str, str] | None:
-    chunk = _nearest_chunk(reply)
-    if chunk is None:
+    """The section that the answer cites first, or that comes closest to a refused question."""
+    found = [source.passage for source in reply.sources] if isinstance(reply, Answer) else reply.nearest
+    if not found:
         return None
-    section = NearSection(
-        " › ".join(chunk.heading_path[1:] or chunk.heading_path), chunk.url, chunk.source_file, chunk.parent_doc_id
-    )
+    chunk = found[0].chunk
+    section = NearSection(chunk.way_in_book, chunk.url, chunk.source_file, chunk.parent_doc_id)
     return {name: to_storable(value) for name, value in asdict(section).items()}
-
-
-def _nearest_chunk(reply: Reply) -> Chunk | None:
-    if isinstance(reply, Answer):
-        return reply.sources[0].passage.chunk if reply.sources else None
-    return reply.nearest[0].chunk if reply.nearest else None
 
 
 def _count(

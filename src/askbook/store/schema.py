@@ -1,4 +1,4 @@
-"""The tables. The same on SQLite and PostgreSQL; migrations/ brings a database here step by step."""
+"""The tables, the same on SQLite and PostgreSQL. A new database is made from them; migrations/ brings an older one here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """Aware datetimes in, aware UTC datetimes out; SQLite alone would forget the zone."""
+    """Aware datetimes in, aware UTC datetimes out; SQLite would drop the zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -146,10 +146,21 @@ suggestions = Table(
     "suggestions",
     metadata,
     Column("book_id", String(64), primary_key=True),
-    # Of the book when they were asked: once it has changed, they are void.
+    # The book's revision when they were tried: once it changes, they are void.
     Column("revision", Integer, nullable=False),
     Column("questions", JSON, nullable=False),
 )
+
+COUNTS = (
+    "files_processed",
+    "files_skipped",
+    "files_total",
+    "chunks_created",
+    "chunks_deleted",
+    "chunks_embedded",
+    "chunks_to_embed",
+)
+"""What a job counts."""
 
 jobs = Table(
     "jobs",
@@ -160,13 +171,7 @@ jobs = Table(
     Column("mode", String(16), nullable=False),
     Column("status", String(16), nullable=False),
     Column("phase", String(32), nullable=False),
-    Column("files_processed", Integer, nullable=False),
-    Column("files_skipped", Integer, nullable=False),
-    Column("files_total", Integer, nullable=False),
-    Column("chunks_created", Integer, nullable=False),
-    Column("chunks_deleted", Integer, nullable=False),
-    Column("chunks_embedded", Integer, nullable=False),
-    Column("chunks_to_embed", Integer, nullable=False),
+    *(Column(name, Integer, nullable=False) for name in COUNTS),
     Column("problems", JSON, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),

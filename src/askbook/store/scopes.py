@@ -1,4 +1,4 @@
-"""Whose rows a query may see."""
+"""The rows that a scope may read."""
 
 from __future__ import annotations
 

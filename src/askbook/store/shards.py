@@ -17,23 +17,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from askbook.errors import AskbookError
 from askbook.store.database import Database
-from askbook.store.schema import jobs, shards
+from askbook.store.schema import COUNTS, jobs, shards
 
 ShardStep = Literal["write", "embed", "finish", "done"]
 
-COUNTS = (
-    "files_processed",
-    "files_skipped",
-    "files_total",
-    "chunks_created",
-    "chunks_deleted",
-    "chunks_embedded",
-    "chunks_to_embed",
-)
-
 
 class ShardLost(AskbookError):
-    """Another worker has it: this one was silent for too long, or the job is over."""
+    """Another worker has the shard, because this one was silent for too long or the job is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +38,7 @@ class Shard:
 
 
 class Shards:
-    # Every transaction that touches both goes to the shards first and to the job then: no two wait for each other.
+    # Every transaction that touches both locks the shards first and the job second, so that no two deadlock.
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -70,12 +60,11 @@ class Shards:
             _check_mine((await connection.execute(saved)).rowcount)
 
     async def clear(self, job_id: int) -> None:
-        """Who still works on an older plan will find that it does not count."""
-        async with self.database.writing() as connection:
-            await connection.execute(delete(shards).where(shards.c.job_id == job_id))
+        """Drop the plan. Work on it no longer counts."""
+        await self.database.save(delete(shards).where(shards.c.job_id == job_id))
 
     async def take(self, job_id: int, owner: str, silence: timedelta, embeds: bool) -> Shard | None:
-        """The next step that nobody does: all is written before the first is embedded, and done before it is finished."""
+        """The next free step: all shards are written before the first is embedded, and embedded before one is finished."""
         other = shards.alias()
         undone = exists().where(other.c.job_id == job_id, other.c.step.not_in(["finish", "done"]))
         ready = or_(
@@ -110,7 +99,7 @@ class Shards:
         counts: Mapping[str, int],
         tell: Callable[[Mapping[str, int]], None] = lambda _: None,
     ) -> AsyncIterator[None]:
-        """The step ends with the transaction, if the shard is still the owner's as it begins; then it is free for the next."""
+        """The step ends with the transaction, if the owner still holds the shard as it begins; then the shard is free."""
         mine = select(shards.c.number).where(_is(shard), shards.c.step == shard.step, shards.c.owner == owner)
         _check_mine(len((await connection.execute(mine.with_for_update())).all()))
         yield
@@ -127,7 +116,7 @@ class Shards:
         counts: Mapping[str, int],
         tell: Callable[[Mapping[str, int]], None] = lambda _: None,
     ) -> AsyncIterator[None]:
-        """Add to what the job's row tells, whoever else does, as the transaction ends; `tell` hears how far it is then."""
+        """Add to the counts in the job's row as the transaction ends; `tell` gets the new ones."""
         yield
         added = {name: jobs.c[name] + by for name, by in counts.items()}
         changed = update(jobs).where(jobs.c.job_id == job_id).values(heartbeat_at=self.database.now(), **added)
@@ -159,7 +148,7 @@ class Shards:
             await connection.execute(beaten.values(heartbeat_at=self.database.now()))
 
     async def leave(self, job_id: int, owner: str, silence: timedelta) -> bool:
-        """Let go of what this worker has. Whether the job is now nobody's."""
+        """Let go of this worker's shards. Returns whether nobody works on the job now."""
         mine = and_(shards.c.job_id == job_id, shards.c.owner == owner)
         async with self.database.writing() as connection:
             held = (await connection.execute(update(shards).where(mine).values(owner=None))).rowcount

@@ -41,7 +41,7 @@ class Connection(aiosqlite.Connection):
         await self._end(super().rollback)
 
     async def _end(self, end: Callable[[], Awaitable[None]]) -> None:
-        """A transaction that nothing was done in has not begun."""
+        """Nothing to end where no statement has opened the transaction."""
         if self.begin:
             self.begin = ""
         else:

@@ -18,22 +18,22 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from askbook.domain import LIVE_MESSAGES, Cited, Message, MetadataValue, Quote, Reader, Retrieval, Thread
 from askbook.errors import InputError, NotFound
-from askbook.store.database import Database, to_storable
+from askbook.store.database import Database, map_json, to_storable
 from askbook.store.schema import messages, threads
 from askbook.store.topics import describe_topics
 
 IDLE = timedelta(hours=1)
-"""After so long a silence a thread is archived."""
+"""How long a silent thread stays out of the archive."""
 TITLE_MAX = 80
 SUMMARY_FROM = 5
-"""So many exchanges have a topic."""
+"""How many exchanges a thread has before it gets a topic."""
 METADATA_BYTES = 4096
 READER_NAMES = frozenset(field.name for field in fields(Reader))
 READER_BYTES = 1024
-"""Room of their own: what a caller keeps in a thread never stops it."""
+"""Room of their own, which the caller's metadata cannot fill."""
 
 Along = Callable[[AsyncConnection, Thread], Awaitable[None]]
-"""What is written together with an exchange, of the thread as it is then."""
+"""Writes in the same transaction as an exchange; gets the thread as it is after it."""
 
 
 def utc_now() -> datetime:
@@ -76,7 +76,7 @@ class Threads:
         metadata: Mapping[str, MetadataValue] | None = None,
         along: Along | None = None,
     ) -> Thread:
-        """Both messages or neither. What others have saved meanwhile stays before them; an archived thread resumes."""
+        """Both messages or neither, after what others have saved meanwhile. An archived thread resumes."""
         _check_exchange(question, answer, tokens_used)
         async with self.database.writing() as connection:
             if not thread.turn_count:
@@ -109,7 +109,7 @@ class Threads:
             return await self._load(connection, await _find_own_row(connection, thread_id, owner))
 
     async def load_history(self, thread_id: str, owner: str = "", last: int | None = None) -> tuple[Message, ...]:
-        """All messages, or those of the last so many turns; the archived ones too, the oldest first."""
+        """All messages, or those of the last turns, with the archived ones; the oldest first."""
         async with self.database.reading() as connection:
             row = await _find_own_row(connection, thread_id, owner)
             turns = row["turn_count"]
@@ -122,20 +122,18 @@ class Threads:
         if book_id is not None:
             query = query.where(threads.c.book_id == to_storable(book_id))
         query = query.order_by(threads.c.updated_at.desc(), threads.c.thread_id).limit(limit)
-        async with self.database.reading() as connection:
-            return [self._to_thread(row) for row in (await connection.execute(query)).mappings()]
+        return [self._to_thread(row) for row in await self.database.load(query)]
 
     async def find_id(self, beginning: str, owner: str = "") -> str:
         """The id of the one thread whose id begins so."""
         named = threads.c.thread_id.startswith(to_storable(beginning.strip().lower()), autoescape=True)
         query = select(threads.c.thread_id).where(threads.c.owner == to_storable(owner), named).limit(2)
-        async with self.database.reading() as connection:
-            found = (await connection.execute(query)).scalars().all() if beginning.strip() else []
+        found = await self.database.load(query) if beginning.strip() else ()
         if len(found) > 1:
             raise InputError(f"several threads begin with {beginning}", "Give more of the id.")
         if not found:
             raise _no_thread(beginning)
-        return found[0]
+        return found[0]["thread_id"]
 
     # --- keeping ----------------------------------------------------------------------------------
 
@@ -168,11 +166,10 @@ class Threads:
             await connection.execute(delete(threads).where(threads.c.thread_id == row["thread_id"]))
 
     async def archive_idle(self, idle: timedelta = IDLE) -> int:
-        """Mark the threads that have been silent for so long. How many there were."""
+        """Mark the threads that have been silent for this long, and return how many."""
         now = self.clock()
         silent = update(threads).where(threads.c.archived_at.is_(None), threads.c.updated_at < now - idle)
-        async with self.database.writing() as connection:
-            return (await connection.execute(silent.values(archived_at=now))).rowcount
+        return await self.database.save(silent.values(archived_at=now))
 
     # --- rows to words ----------------------------------------------------------------------------
 
@@ -188,26 +185,11 @@ class Threads:
         return replace(self._to_thread(row), messages=live, retrieval_history=history)
 
     def _to_thread(self, row: RowMapping | dict[str, Any]) -> Thread:
-        return Thread(
-            thread_id=row["thread_id"],
-            book_id=row["book_id"],
-            owner=row["owner"],
-            messages=(),
-            created_at=row["created_at"],
-            updated_at=row["updated_at"],
-            archived_messages=_first_live(row["turn_count"]),
-            archived_at=row["archived_at"] or self._silent_since(row["updated_at"]),
-            title=row["title"],
-            topic_summary=row["topic_summary"],
-            metadata=row["metadata"],
-            tokens_used=row["tokens_used"],
-            turn_count=row["turn_count"],
-            model=row["model"],
-        )
-
-    def _silent_since(self, updated_at: datetime) -> datetime | None:
-        """A silent thread is archived, whether or not `archive_idle` came by."""
-        return updated_at + IDLE if updated_at < self.clock() - IDLE else None
+        # A silent thread is archived, whether or not `archive_idle` came by.
+        silent_from = row["updated_at"] + IDLE
+        archived_at = row["archived_at"] or (silent_from if silent_from < self.clock() else None)
+        archived = _first_live(row["turn_count"])
+        return Thread(**{**row, "archived_at": archived_at}, messages=(), archived_messages=archived)
 
 
 # --- what is asked of a thread --------------------------------------------------------------------
@@ -242,7 +224,7 @@ def _check_exchange(question: Message, answer: Message, tokens_used: int) -> Non
 
 
 def _merge(*parts: Mapping[str, MetadataValue] | None) -> dict[str, MetadataValue]:
-    """As JSON gives it back, so that a saved thread equals a loaded one; what comes later counts."""
+    """The parts laid over each other, as JSON reads them back, so that a saved thread equals a loaded one."""
     try:
         given = json.dumps({name: value for part in parts if part for name, value in part.items()}, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -257,15 +239,7 @@ def _merge(*parts: Mapping[str, MetadataValue] | None) -> dict[str, MetadataValu
 
 
 def _clean_json(value: Any) -> Any:
-    match value:
-        case str():
-            return to_storable(value)
-        case list() | tuple():
-            return [_clean_json(one) for one in value]
-        case dict():
-            return {to_storable(name): _clean_json(one) for name, one in value.items()}
-        case _:
-            return value
+    return map_json(value, lambda inner: to_storable(inner) if isinstance(inner, str) else inner)
 
 
 # --- words to rows --------------------------------------------------------------------------------
@@ -291,7 +265,7 @@ def _to_title(question: str) -> str:
 
 
 def _in_order(last: datetime, question: Message, answer: Message) -> tuple[Message, Message]:
-    """Of two questions asked at once the slower is saved after the faster one's answer; its time must not be before."""
+    """Times never run backwards: of two questions asked at once, the slower is saved after the faster one's answer."""
     asked = max(last, question.timestamp)
     return replace(question, timestamp=asked), replace(answer, timestamp=max(asked, answer.timestamp))
 
@@ -305,7 +279,7 @@ def _message_rows(row: RowMapping, exchange: Sequence[Message]) -> list[dict[str
             "content": to_storable(message.content),
             "timestamp": message.timestamp,
             "confidence": message.confidence,
-            "cited": [_clean_json(asdict(one)) for one in message.cited],
+            "cited": [_clean_json(asdict(cited)) for cited in message.cited],
             "tool_calls": [_from_retrieval(call) for call in message.tool_calls],
             "refusal": message.refusal,
         }
@@ -322,7 +296,7 @@ def _from_retrieval(call: Retrieval) -> dict[str, Any]:
 
 async def _find_row(connection: AsyncConnection, thread_id: str, lock: bool = False) -> RowMapping | None:
     query: Select[Any] = select(threads).where(threads.c.thread_id == thread_id)
-    # SQLite's writers have locked the whole file by now.
+    # SQLite ignores FOR UPDATE; its writers lock the whole file.
     return (await connection.execute(query.with_for_update() if lock else query)).mappings().first()
 
 
@@ -331,7 +305,7 @@ async def _find_own_row(connection: AsyncConnection, thread_id: str, owner: str,
 
 
 def _own(row: RowMapping | None, thread_id: str, owner: str, book_id: str | None = None) -> RowMapping:
-    """A thread of somebody else, or of another book, is not there."""
+    """A thread of another owner or another book is reported as missing."""
     if (
         row is None
         or row["owner"] != to_storable(owner)
@@ -385,8 +359,8 @@ def _to_message(row: RowMapping, archived: bool) -> Message:
     )
 
 
-def _to_cited(one: Mapping[str, Any]) -> Cited:
-    return Cited(**{**one, "quotes": tuple(Quote(**quote) for quote in one.get("quotes", ()))})
+def _to_cited(saved: Mapping[str, Any]) -> Cited:
+    return Cited(**{**saved, "quotes": tuple(Quote(**quote) for quote in saved.get("quotes", ()))})
 
 
 def _to_retrieval(call: Mapping[str, Any]) -> Retrieval:

@@ -1,4 +1,4 @@
-"""What a conversation is about, without a model: the words that its questions and the sections they led to share."""
+"""What a conversation is about, without a model: words that its questions and the cited sections share."""
 
 from __future__ import annotations
 
@@ -39,16 +39,18 @@ def describe_topics(messages: Sequence[Message]) -> str | None:
     """ "URDF; Links and joints; Simulating sensors": at most 200 characters; None where no word tells anything."""
     asked = [_runs(message.content) for message in messages if message.role == "user"]
     cited = [_headings(message) for message in messages if message.role == "assistant"]
-    weights = Counter(key for phrases in (*cited, *asked) for key in {key for one in phrases for key in _keys(one)})
+    weights = Counter(
+        key for phrases in (*cited, *asked) for key in {key for phrase in phrases for key in _keys(phrase)}
+    )
     told = list(dict.fromkeys(phrase for phrases in (*cited, *asked) for phrase in phrases))
-    # What was said once and led nowhere is a topic only where there is no other.
+    # A phrase that came up once is a topic only where there is no other.
     telling = [phrase for phrase in told if _weigh(phrase, weights) >= 2]
     return _join(_choose(telling or told, weights))
 
 
 def _headings(message: Message) -> list[str]:
     """The steps of the cited titles, whole where they are short: "Quality of service"."""
-    clauses = [clause for one in message.cited for clause in _CLAUSE.split(one.title)]
+    clauses = [clause for cited in message.cited for clause in _CLAUSE.split(cited.title)]
     whole = {clause: _trim(_WORD.findall(clause)) for clause in clauses}
     return [
         phrase
@@ -64,7 +66,7 @@ def _trim(words: Sequence[str]) -> Sequence[str]:
 
 
 def _runs(text: str) -> list[str]:
-    """Words that tell and stand together, within one clause."""
+    """Runs of telling words within one clause."""
     runs: list[list[str]] = []
     for clause in _CLAUSE.split(text):
         for tells, group in groupby(_WORD.findall(clause), key=_tells):
@@ -88,7 +90,7 @@ def _keys(phrase: str) -> list[str]:
 
 
 def _key(word: str) -> str:
-    """Capitals and the plural make no other word."""
+    """The word without capitals and plural."""
     folded = _fold(word)
     plural = len(folded) > 3 and folded.endswith("s") and not folded.endswith(("ss", "us", "is"))
     return folded.removesuffix("s") if plural else folded
@@ -100,7 +102,7 @@ def _weigh(phrase: str, weights: Counter[str]) -> float:
 
 
 def _choose(phrases: Sequence[str], weights: Counter[str]) -> list[str]:
-    """The heaviest that share no word; of equals the one that came first."""
+    """The heaviest phrases that share no word; of equals the first."""
     chosen: list[str] = []
     named: set[str] = set()
     for phrase in sorted(phrases, key=lambda phrase: -_weigh(phrase, weights)):

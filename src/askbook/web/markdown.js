@@ -16,6 +16,8 @@ const FORMULA = /^ {0,3}[\ue000\ue001]*(\$\$|\\\[|\\begin\{((?:align|equation|ga
 const LINES_MOST = 200;
 const FORMULA_ENDS = { "$$": "$$", "\\[": "\\]" };
 const AFTER_FORMULA = /^[\ue000\ue001]*\s*(?:\{#[^{}]*\}|\([\w:-]+\))?\s*$/;
+// A quotation under a title in bold.
+const TITLED = /^\s*([\ue000\ue001]*)\*\*((?:(?!\*\*).)+)\*\*([\ue000\ue001]*)\s*$/;
 const ADMONITION = /^\s*(\ue000?)\[!(\w+)\][+-]?\s*(.*)$/;
 
 /**
@@ -118,10 +120,13 @@ function readQuote(lines, at, options, depth) {
     if (!QUOTE.test(lines[at]) && opensBlock(lines[at])) break;
     inner.push(lines[at].replace(QUOTE, ""));
   }
+  const titled = BLANK.test(inner[1] || "") && inner[0].match(TITLED);
   const [, mark, kind, title] = inner[0].match(ADMONITION) || [];
-  if (!kind) return [make("blockquote", {}, blocks(inner, options, depth + 1)), at];
-  const name = mark + (title || kind[0].toUpperCase() + kind.slice(1).toLowerCase());
-  return [make("blockquote", { class: "admonition", "data-kind": kind.toLowerCase() }, make("p", { class: "title" }, inline(name, options)), blocks(inner.slice(1), options, depth + 1)), at];
+  if (!kind && !titled) return [make("blockquote", {}, blocks(inner, options, depth + 1)), at];
+  const name = titled ? titled.slice(1).join("") : mark + (title || kind[0].toUpperCase() + kind.slice(1).toLowerCase());
+  const named = (kind || name).replace(/[\ue000\ue001]/g, "").toLowerCase();
+  const attributes = { class: "admonition", role: "note", "data-kind": /^\p{L}+$/u.test(named) ? named : "titled" };
+  return [make("blockquote", attributes, make("p", { class: "title" }, inline(name, options)), blocks(inner.slice(1), options, depth + 1)), at];
 }
 
 function readList(lines, at, options, depth) {

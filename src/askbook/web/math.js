@@ -4,6 +4,7 @@ import { make } from "./dom.js";
 
 const LONGEST = 4000;
 const DEEPEST = 24;
+const NUMBER = /\\tag\*?\{[^{}]*\}/;
 const OPTIONS = { output: "mathml", throwOnError: true, strict: "ignore", trust: false, maxSize: 20, maxExpand: 200 };
 
 let katex = null;
@@ -34,7 +35,8 @@ function draw(formula) {
   if (tex.length > LONGEST || depthOf(tex) > DEEPEST) return;
   let drawn;
   try {
-    drawn = prepare(katex.__renderToDomTree(tex, { ...OPTIONS, displayMode: formula.classList.contains("display") })).toNode();
+    const displayMode = formula.classList.contains("display");
+    drawn = prepare(katex.__renderToDomTree(displayMode ? alignLines(tex) : tex, { ...OPTIONS, displayMode })).toNode();
   } catch {
     // Not TeX, or more than is allowed.
     return;
@@ -51,13 +53,24 @@ function prepare(node) {
   return node;
 }
 
+/** KaTeX would run the lines of a formula together that stand in no environment: as Sphinx does, they are given one. */
+function alignLines(tex) {
+  if (![...marksOf(tex)].some(([mark, depth]) => mark === "\\\\" && depth === 0)) return tex;
+  const number = tex.match(NUMBER)?.[0] ?? "";
+  return `\\begin{aligned}${tex.replace(number, "")}\\end{aligned}${number}`;
+}
+
 /** Laid out, each level of fractions in fractions costs a multiple of the one before. */
 function depthOf(tex) {
+  return Math.max(0, ...[...marksOf(tex)].map(([, depth]) => depth));
+}
+
+/** What opens, closes and parts in a formula, each with the depth that it leads to. */
+function* marksOf(tex) {
   let depth = 0;
-  let deepest = 0;
-  for (const [mark] of tex.matchAll(/\\[{}]|\\(?:begin|end|left|right)\b|[{}]/g)) {
-    if (mark === "{" || mark === "\\begin" || mark === "\\left") deepest = Math.max(deepest, (depth += 1));
+  for (const [mark] of tex.matchAll(/\\\\|\\[{}]|\\(?:begin|end|left|right)\b|[{}]/g)) {
+    if (mark === "{" || mark === "\\begin" || mark === "\\left") depth += 1;
     else if (mark === "}" || mark === "\\end" || mark === "\\right") depth -= 1;
+    yield [mark, depth];
   }
-  return deepest;
 }

@@ -47,8 +47,8 @@ def write_listing(listing: Listing, indent: str) -> str:
 def check_listing(listing: Listing, numbered: Mapping[int, Passage]) -> tuple[dict[int, Span], str]:
     """The passage that has its lines, a cited one before the others, and where; or why there is none.
 
-    All of a line counts, what stands behind a comment mark as well: nobody runs half of it. One foreign line refuses the
-    listing, for nobody can see which one it was.
+    All of a line counts, what stands behind a comment mark as well: nobody runs half of it. One foreign line refuses
+    the listing, for nobody can see which one it was.
     """
     wanted = [line for line in listing.lines if line.strip()]
     if not any(re.search(r"\w", line) for line in wanted):
@@ -86,7 +86,7 @@ def _find_spans(text: str) -> Iterator[re.Match[str]]:
 
 
 def _squeeze(line: str) -> str:
-    """As lines are compared: without a prompt and white space; what was escaped for the model is the book's own again."""
+    """As lines are compared: without a prompt and white space; what was escaped for the model is the book's own."""
     return re.sub(r"\s+", "", _PROMPT.sub("", line)).replace("‹", "<")
 
 

@@ -1,4 +1,4 @@
-"""What must stand in the source to the letter: numbers with their units, code, identifiers, names, quotations, a "not"."""
+"""What must stand in the source to the letter: numbers with units, code, identifiers, names, quotations, a "not"."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _QUOTATION = re.compile(r'"([^"]{8,300}?)[.,]?"')
 _CAPITAL = re.compile(r"(?<![\w'])[A-Z]\w+")
 _OPENS = re.compile(r"(?:^|[.:!?|(\[\"]\s*|—\s*|^\W+)$")
 _DENIES = re.compile(r"\b(?:not|never|no|cannot|without|neither|nor)\b|n't\b", re.IGNORECASE)
+_ASIDE = re.compile(r",\s(?:and |but )?not ([^,;:.!?()]{1,200})(?=[,;.!?]|$)", re.IGNORECASE)
 _NEGATIVE = re.compile(r"\b(?:un|in|im|ir|dis|non-?)(\w{5,})\b", re.IGNORECASE)
 _ANSWERS = re.compile(r"(yes|no)\b[,:]\s+", re.IGNORECASE)
 
@@ -142,7 +143,7 @@ def _words_of(text: str) -> tuple[str, ...]:
 def find_denial(statement: str, sentences: Sequence[str]) -> str:
     """One "not" more or less than in every sentence that has hardly another word."""
     alike = [one for one in sentences if _share(statement, one) >= ALIKE]
-    if alike and all((_count_denials(one) - _count_denials(statement)) % 2 for one in alike):
+    if alike and all((_count_denied(one, statement) - _count_denied(statement, one)) % 2 for one in alike):
         return "the source says it with one “not” more or less"
     return ""
 
@@ -175,6 +176,13 @@ def strip_answer(statement: str) -> str:
 def _share(one: str, other: str) -> float:
     ours, theirs = read_stems(one), read_stems(other)
     return len(ours & theirs) / max(len(ours | theirs), 1) if len(ours & theirs) > 1 else 0.0
+
+
+def _count_denied(sentence: str, other: str) -> int:
+    """Each "not", but that of an aside of which the other sentence does not speak: ", not the driver, decides"."""
+    theirs = read_stems(other)
+    asides = _ASIDE.findall(sentence.replace("’", "'"))
+    return _count_denials(sentence) - sum(theirs.isdisjoint(read_stems(aside)) for aside in asides)
 
 
 def _count_denials(text: str) -> int:

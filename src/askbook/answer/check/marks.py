@@ -1,41 +1,37 @@
-"""The marks by which an answer cites: `[1]`, `[1, 2]`, `【1】`, "(from Chapter 2: Installation › Prerequisites)"."""
+"""The marks by which an answer cites: `[1]`, `[1, 2]`, `【1】`. "(from Chapter 2: Installation)" is one without a number."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-
-from askbook.domain import Passage
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 MOST_NUMBERS = 20
 
 _NUMBERS = (
     r"\[\^?\d{1,3}(?:\s?[,;]\s?\^?\d{1,3}|\s?[–-]\s?\d{1,3}){0,12}\](?:\([^()\s]{0,160}\))?|【\d{1,3}[^】\n]{0,80}】"
 )
-_HEADING = r"\((?:from|sources?:?|see|in)\s(?P<way>[^()\n]{2,150})\)"
-_MARK = re.compile(rf"(?P<numbers>{_NUMBERS})|{_HEADING}", re.IGNORECASE)
+_KIND = r"(?:[›»]|\b(?:chapter|section|lesson|module|page|part)\b)"
+_PLACE = rf"\((?:sources?:\s|(?:from|see|in)\s(?=[^()\n]{{0,150}}{_KIND}))[^()\n]{{2,150}}\)"
+_MARK = re.compile(rf"(?P<numbers>{_NUMBERS})|{_PLACE}", re.IGNORECASE)
 _CODE_OR_MARK = re.compile(rf"(?<!`)(?P<ticks>`++)[^\n]+?(?<!`)(?P=ticks)(?!`)|{_MARK.pattern}", re.IGNORECASE)
 CODE = r"(?<!`)(?P<ticks>`++).+?(?<!`)(?P=ticks)(?!`)|^[ \t]*+(?P<tildes>~{3,}+)[^\n]*+\n.*?^[ \t]*+(?P=tildes)"
 _CODE_OR_SHOWN = re.compile(
     rf"(?P<code>{CODE})|(?<!\s)\s*+(?<!\\)\[\d{{1,3}}(?:, ?\d{{1,3}})*\](?!\()", re.DOTALL | re.MULTILINE
 )
 _UNFINISHED = re.compile(r"\[[\^\d\s,;–-]{0,160}|【[^】\n]{0,84}|\([^()\n]{0,160}")
-_REFERENCE = re.compile(r"[›»]|\b(?:chapter|section|lesson|module|page|part)\b", re.IGNORECASE)
-_NUMBERING = re.compile(r"^(?:chapter|module|lesson|section|part)\s+[\w.]+\s*[:.–-]\s*|[\"'“”*_`]", re.IGNORECASE)
-_STEP = re.compile(r"(?<!\s)\s*+(?:[›»>]|::)\s*")
 
 Mark = tuple[int, ...]
 """The passages that it points to."""
 Part = str | Mark
 
 
-def read_marks(text: str, numbered: Mapping[int, Passage]) -> list[Part]:
+def read_marks(text: str, numbered: Container[int]) -> list[Part]:
     """The text and the marks in it, of passages that there are. Brackets inside code are code."""
     parts: list[Part] = []
     at = 0
     for found in _CODE_OR_MARK.finditer(text):
-        mark = None if found["ticks"] else _resolve(found, numbered)
-        if mark is not None:
+        if not found["ticks"]:
+            mark = tuple(number for number in _read_numbers(found["numbers"] or "") if number in numbered)
             parts += [text[at : found.start()], mark]
             at = found.end()
     return [part for part in (*parts, text[at:]) if part != ""]
@@ -46,31 +42,12 @@ def drop_marks(text: str) -> str:
     return _CODE_OR_SHOWN.sub(lambda found: found["code"] or "", text)
 
 
-def _resolve(found: re.Match[str], numbered: Mapping[int, Passage]) -> Mark | None:
-    """A heading that is none is text, unless it can only have been a mark."""
-    if found["numbers"]:
-        return tuple(number for number in _read_numbers(found["numbers"]) if number in numbered)
-    way = [_normal(step) for step in _STEP.split(found["way"].strip())]
-    numbers = tuple(number for number, one in numbered.items() if _leads_to(way, one.chunk.heading_path))
-    return numbers if numbers or _REFERENCE.search(found[0]) else None
-
-
 def _read_numbers(mark: str) -> Iterable[int]:
     if mark.startswith("【"):
         return [int(re.findall(r"\d+", mark)[0])]
     ranges = re.findall(r"(\d+)(?:\s?[–-]\s?(\d+))?", mark.partition("]")[0])
     spread = (range(int(one), min(int(last or one), int(one) + MOST_NUMBERS) + 1) for one, last in ranges)
     return dict.fromkeys(number for numbers in spread for number in numbers)
-
-
-def _leads_to(way: Sequence[str], path: Sequence[str]) -> bool:
-    """Every step of the way is on the path, in its order."""
-    steps = iter(map(_normal, path))
-    return all(any(step == wanted for step in steps) for wanted in way)
-
-
-def _normal(step: str) -> str:
-    return " ".join(_NUMBERING.sub("", step.strip()).casefold().split())
 
 
 def unlink_marks(text: str) -> str:

@@ -13,7 +13,8 @@ km:kilometer,kilometre inch:inches ft:foot,feet mile:mi mg:milligram g:gram kg:k
 Hz:hertz kHz:kilohertz MHz:megahertz GHz:gigahertz mV:millivolt V:volt mA:milliamp A:amp,ampere mW:milliwatt W:watt
 kW:kilowatt J:joule kJ:kilojoule cal:calorie N:newton Nm:N·m Pa:pascal kPa:kilopascal eV:electronvolt Ω:ohm bit byte:B
 KB:kilobyte KiB MB:megabyte MiB GB:gigabyte GiB TB:terabyte rad:radian deg:°,degree °C:celsius °F:fahrenheit K:kelvin
-%:percent px:pixel fps dB:decibel rpm m/s cm/s km/s m/s²:m/s^2 km/h mph rad/s ml:milliliter,millilitre l:liter,litre mol:mole
+%:percent px:pixel fps dB:decibel rpm m/s cm/s km/s m/s²:m/s^2 km/h mph rad/s ml:milliliter,millilitre l:liter,litre
+mol:mole
 """
 UNIT_OF: dict[str, str] = {}
 """As it is written → its one name."""
@@ -23,10 +24,12 @@ for _entry in _UNITS.split():
     UNIT_OF |= dict.fromkeys((*_names, *(f"{one}s" for one in _names if len(one) > 2)), _name)
 UNIT = "|".join(map(re.escape, sorted(UNIT_OF, key=len, reverse=True)))
 
-_SMALL = "two three four five six seven eight nine ten eleven twelve"
+_SMALL = """
+two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
+"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _SPELLED = {word: value for value, word in enumerate(_SMALL.split(), start=2)}
-_TENS = "fifteen twenty thirty forty fifty sixty seventy eighty ninety"
-_SPELLED |= dict(zip(_TENS.split(), (15, 20, 30, 40, 50, 60, 70, 80, 90), strict=True))
+_SPELLED |= {word: 10 * value for value, word in enumerate(_TENS.split(), start=2)}
 _MULTIPLES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "k": 1e3}
 
 _NUMBER = re.compile(

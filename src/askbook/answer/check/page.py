@@ -1,4 +1,4 @@
-"""The answer as it grows: what is shown, what waits for something under it, and what stands where something is missing."""
+"""The answer as it grows: what is shown, what waits for something under it, and what stands where it has a gap."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Page:
 
     def enter(self, cut: Cut) -> None:
         """A cut that is shown, made to wait or left out next."""
-        goes_on = self.goes_on(cut)
+        goes_on = cut.goes_on(self._before)
         if cut.opens_line and (cut.is_item or cut.kind == "row" or not _is_inside(cut)):
             self._close_line()
             self._line = cut if cut.is_item or cut.kind == "row" else None
@@ -92,10 +92,6 @@ class Page:
 
     def finish(self) -> None:
         self._close_line()
-
-    def goes_on(self, cut: Cut) -> bool:
-        """A further row of the same table."""
-        return self._before is not None and self._before.kind == "row" and cut.lead.count("\n") == 1
 
     def _put(self, gap: Gap, write: Write) -> None:
         text = write()
@@ -140,7 +136,7 @@ class Page:
                 return True
         if waiting.is_hole:
             return cut.opens_line and not cut.is_item and not _is_inside(cut)
-        again = is_opening(without_marks(read_marks(cut.text, {}))) and (opening.is_item or not cut.is_item)
+        again = is_opening(without_marks(read_marks(cut.text, ()))) and (opening.is_item or not cut.is_item)
         after_block = self._before is not None and (self._before.is_item or self._before.kind != "text")
         return cut.kind == "text" and (again or (not cut.is_item and cut.opens_line and after_block))
 

@@ -17,11 +17,14 @@ NEAR = 4
 
 # A text that speaks to the assistant says nothing about the book's subject.
 _TO_MODEL = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instructions?|rules|prompts?|above|previous|earlier|the book|context)\b"
-    r"|(?:^|[.!?:;,\"'(\[>*—-]\s*|\b(?:please|you must|you should)\s+)(?:reply|respond|answer|end your answer)\b[^.]{0,30}\bwith\b"
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}"
+    r"\b(?:instructions?|rules|prompts?|above|previous|earlier|the book|context)\b"
+    r"|(?:^|[.!?:;,\"'(\[>*—-]\s*|\b(?:please|you must|you should)\s+)"
+    r"(?:reply|respond|answer|end your answer)\b[^.]{0,30}\bwith\b"
     r"|\b(?:note|message|instructions?) (?:to|for) (?:the |this |any )?(?:assistant|model|ai|llm|chatbot)\b"
     r"|\b(?:assistant|chatbot)s?\s*:|\byou are now\b|\byou are an? (?:ai|assistant)\b"
-    r"|\b(?:hidden|system) (?:rules|prompt|instructions)\b|\b(?:decode|execute) and obey\b|\bnew (?:policy|instructions?)\s*:"
+    r"|\b(?:hidden|system) (?:rules|prompt|instructions)\b|\b(?:decode|execute) and obey\b"
+    r"|\bnew (?:policy|instructions?)\s*:"
     r"|\b(?:encode|translate) your (?:response|answer|instructions)\b|\b(?:your|the) (?:exam )?answer is always\b"
     r"|\b(?:say|print|repeat|output|reply) ['\"]?[A-Z]{3,}-\d+\b|<\|\w+\|>",
     re.IGNORECASE | re.DOTALL,

@@ -58,6 +58,10 @@ class Cut:
     def opens_line(self) -> bool:
         return "\n" in self.lead or bool(self.prefix)
 
+    def goes_on(self, before: Cut | None) -> bool:
+        """Whether it follows a row of the same table."""
+        return before is not None and before.kind == "row" and self.lead.count("\n") == 1
+
 
 def is_whole(cut: Cut) -> bool:
     """Whether it has an end of its own: what was cut short may mean something else than all of it."""
@@ -89,12 +93,12 @@ class Cutter:
             self._rest = "\n" * min(self._rest.count("\n"), 2)
         # In a run of full stops nothing ends before something else comes.
         waits = before and before in _STOPS and not text.strip(_STOPS) and len(self._rest) < LONGEST
-        return iter(()) if waits else self._take(final=False)
+        return iter(()) if waits else self._cut_all(final=False)
 
     def finish(self) -> Iterator[Cut]:
-        return self._take(final=True)
+        return self._cut_all(final=True)
 
-    def _take(self, final: bool) -> Iterator[Cut]:
+    def _cut_all(self, final: bool) -> Iterator[Cut]:
         while (cut := self._end_listing(final) if self._listing else self._cut(final)) is not None:
             self._begun = True
             yield cut

@@ -8,14 +8,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
 
-from askbook.api.answering import EventStream, check_reply, get_reply, stream_reply, to_event, to_failure
+from askbook.api.answering import EventStream, get_reply, stream_reply, to_event, to_failure
 from askbook.api.callers import Caller
-from askbook.api.examples import MAYBE_STREAM, STREAM, errors
-from askbook.api.failing import get_request_id
+from askbook.api.openapi import MAYBE_STREAM, STREAM, errors
 from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest, SessionHeader, ThreadChange
 from askbook.api.running import Reader, Running, Up
-from askbook.api.schemas import (
+from askbook.domain import AnswerEvent, Failed, PassagesFound, Question, Refusal, Replied, to_public_id
+from askbook.shapes.answers import (
+    CHAT_EVENTS,
     AgentResponse,
     ChatResponse,
     ContentEvent,
@@ -23,21 +25,8 @@ from askbook.api.schemas import (
     RetrievalResult,
     ThreadList,
     ThreadOverview,
-    ToolCallEvent,
+    tell_step,
 )
-from askbook.domain import (
-    AnswerEvent,
-    Delta,
-    Failed,
-    PassagesFound,
-    Question,
-    Refusal,
-    Replied,
-    Searching,
-    Thread,
-    to_public_id,
-)
-from askbook.errors import AskbookError
 
 router = APIRouter(tags=["answers"])
 
@@ -51,7 +40,7 @@ async def ask(
     """Ask a book a question: an answer with its sources, or a refusal that says why."""
     question = await _read(running, caller, body, session_id)
     replied = await get_reply(running, request, question)
-    response = AgentResponse.from_replied(replied, body.reader.user_id if body.reader else None)
+    response = AgentResponse.from_replied(replied, body.user_id)
     return response if body.include_sources else response.without_sources()
 
 
@@ -63,8 +52,7 @@ async def chat_run(
     if body.stream:
         return await chat_stream(body, request, running, caller, session_id)
     question = await _read(running, caller, body, session_id)
-    replied = await get_reply(running, request, question)
-    return _to_chat(body, question, replied)
+    return _to_chat(body, question, await get_reply(running, request, question))
 
 
 @router.post("/chat/stream", response_class=StreamingResponse, responses={200: STREAM, **errors(404, 413)})
@@ -73,8 +61,8 @@ async def chat_stream(
 ) -> EventStream:
     """The same, as server-sent events."""
     question = await _read(running, caller, body, session_id)
-    writer = _ChatWriter(running, body, question, get_request_id(request))
-    return await stream_reply(running, question, writer.write, {"X-Session-ID": writer.session_id})
+    request_id = request.state.request_id
+    return await stream_reply(running, question, lambda event: _write(event, body, question, request_id))
 
 
 @router.get("/sessions", responses=errors(404))
@@ -85,9 +73,9 @@ async def sessions(
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> ThreadList:
     """The conversations of this key, the latest first."""
-    book = (await running.find_book(caller, book_id)).book_id if book_id else None
+    book = await running.find_book_id(caller, book_id)
     found = await running.askbook.threads.load_all(caller.owner, book, limit)
-    return ThreadList(threads=[_to_public(ThreadOverview.from_thread(one), one) for one in found])
+    return ThreadList(threads=[ThreadOverview.of(thread, book_id=to_public_id(thread.book_id)) for thread in found])
 
 
 @router.get("/session/{session_id}/history", responses=errors(404))
@@ -95,15 +83,15 @@ async def history(session_id: SessionPath, running: Up, caller: Reader) -> Conve
     """A whole conversation: the live messages, and the earlier ones that were archived."""
     threads = running.askbook.threads
     thread = await threads.load(session_id, caller.owner)
-    whole = ConversationThread.from_history(thread, await threads.load_history(session_id, caller.owner))
-    return whole.model_copy(update={"book_id": to_public_id(thread.book_id)})
+    told = await threads.load_history(session_id, caller.owner)
+    return ConversationThread.from_history(thread, told, book_id=to_public_id(thread.book_id))
 
 
 @router.patch("/session/{session_id}", responses=errors(404, 413))
 async def change_session(body: ThreadChange, session_id: SessionPath, running: Up, caller: Reader) -> ThreadOverview:
     """Give a conversation another name, tags, or metadata."""
     thread = await running.askbook.threads.change(session_id, caller.owner, body.title, body.to_metadata())
-    return _to_public(ThreadOverview.from_thread(thread), thread)
+    return ThreadOverview.of(thread, book_id=to_public_id(thread.book_id))
 
 
 @router.delete("/session/{session_id}", status_code=204, responses=errors(404))
@@ -115,66 +103,36 @@ async def delete_session(session_id: SessionPath, running: Up, caller: Reader) -
 
 async def _read(running: Running, caller: Caller, body: AgentRequest | ChatRequest, in_header: str | None) -> Question:
     book = await running.find_book(caller, body.book_id)
-    # Known before the answer is: whose stream breaks off can go on in the same session.
     session_id = body.session_id or in_header or str(uuid.uuid4())
     return body.to_question(book.book_id, caller.owner, session_id, running.settings)
 
 
-def _to_public(overview: ThreadOverview, thread: Thread) -> ThreadOverview:
-    return overview.model_copy(update={"book_id": to_public_id(thread.book_id)})
-
-
 def _to_chat(body: ChatRequest, question: Question, replied: Replied) -> ChatResponse:
-    user_id = body.reader.user_id if body.reader else None
-    chat = ChatResponse.from_replied(replied, question.thread_id or "", user_id)
+    chat = ChatResponse.from_replied(replied, question.thread_id or "", body.user_id)
     confidence, account = replied.reply.confidence, replied.account
-    # What the book's structure tells is looked up in its outline: it cites passages, and none was searched for.
+    # An answer from the book's outline cites passages, but nothing was searched.
     searched = account.outcome is not None or question.selected_text is not None
-    if not body.include_embedding or not searched or confidence is None:
-        return chat
-    found = PassagesFound(account.passages, confidence, account.outcome)
-    return chat.model_copy(update={"retrieval": RetrievalResult.from_found(found, include_embedding=True)})
+    if body.include_embedding and searched and confidence is not None:
+        found = PassagesFound(account.passages, confidence, account.outcome)
+        chat.retrieval = RetrievalResult.from_found(found, include_embedding=True)
+    return chat
 
 
-class _ChatWriter:
-    """Puts the events of a question on the wire."""
-
-    def __init__(self, running: Running, body: ChatRequest, question: Question, request_id: str | None) -> None:
-        self._running = running
-        self._body = body
-        self._question = question
-        self._request_id = request_id
-        self.session_id = question.thread_id or ""
-
-    async def write(self, event: AnswerEvent) -> Iterable[bytes]:
-        match event:
-            case Searching(query):
-                return [to_event("tool_call", ToolCallEvent(query=query, session_id=self.session_id).model_dump_json())]
-            case PassagesFound():
-                found = RetrievalResult.from_found(event, self._body.include_embedding)
-                return [to_event("retrieval", found.model_dump_json())]
-            case Delta(text):
-                return [_to_content(text)]
-            case Replied():
-                return self._write_reply(event)
-            case Failed(error):
-                return [self._write_error(error)]
-            case _:
-                return []
-
-    def _write_reply(self, replied: Replied) -> Iterable[bytes]:
-        try:
-            check_reply(replied)
-        except AskbookError as error:
-            return [self._write_error(error)]
-        whole = to_event("done", _to_chat(self._body, self._question, replied).model_dump_json())
-        # The deltas are the response, also where it refuses.
-        return [_to_content(replied.reply.text), whole] if isinstance(replied.reply, Refusal) else [whole]
-
-    def _write_error(self, error: Exception) -> bytes:
-        problem = to_failure(error).model_copy(update={"request_id": self._request_id})
-        return to_event("error", problem.model_dump_json())
+def _write(event: AnswerEvent, body: ChatRequest, question: Question, request_id: str) -> Iterable[bytes]:
+    match event:
+        case Replied(reply):
+            # The deltas together are the response, also for a refusal.
+            if isinstance(reply, Refusal):
+                yield _to_event(ContentEvent(delta=reply.text))
+            yield _to_event(_to_chat(body, question, event))
+        case Failed(error):
+            yield _to_event(to_failure(error).model_copy(update={"request_id": request_id}))
+        case _:
+            step = tell_step(event, question.thread_id or "", body.include_embedding)
+            if step is not None:
+                yield _to_event(step)
 
 
-def _to_content(text: str) -> bytes:
-    return to_event("content", ContentEvent(delta=text).model_dump_json())
+def _to_event(body: BaseModel) -> bytes:
+    name = next(name for name, carried in CHAT_EVENTS.items() if isinstance(body, carried))
+    return to_event(name, body.model_dump_json())

@@ -12,22 +12,23 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request
 
-from askbook.api.book_schemas import (
+from askbook.api.callers import find_books
+from askbook.api.openapi import errors
+from askbook.api.requests import BookId, TriggerRequest
+from askbook.api.running import Admin, Running, Up
+from askbook.book.reader import read_book, read_lessons
+from askbook.domain import BookRecord, Job, Lesson, Problem, to_public_id
+from askbook.errors import InputError, NotAllowed, NotFound
+from askbook.ingest.plan import plan_changes
+from askbook.shapes.books import (
+    FileProblem,
     IngestionChanges,
+    IngestionJob,
     IngestionRecord,
     IngestionState,
     IngestionStatus,
     WebhookReply,
 )
-from askbook.api.callers import find_books
-from askbook.api.examples import errors
-from askbook.api.requests import BookId, TriggerRequest
-from askbook.api.running import Admin, Running, Up
-from askbook.api.schemas import FileProblem, IngestionJob
-from askbook.book.reader import read_book, read_lessons
-from askbook.domain import BookRecord, Job, Lesson, Problem, to_public_id
-from askbook.errors import InputError, NotAllowed, NotFound
-from askbook.ingest.plan import Plan, plan_changes
 
 router = APIRouter(tags=["ingestion"])
 
@@ -39,7 +40,8 @@ _DELIVERY = re.compile(r"[A-Za-z0-9-]{1,128}")
 
 @router.post("/ingestion/trigger", status_code=202, responses=errors(404, 413))
 async def trigger(body: TriggerRequest, running: Up, caller: Admin) -> IngestionJob:
-    """Bring a book into step with its folder. The same asked twice is one job. Costs 10 requests of the key's minute."""
+    """Bring a book into step with its folder. The same asked twice is one job.
+    Costs 10 requests of the key's minute."""
     book = await running.find_book(caller, body.book_id)
     return _to_body(await running.runner.submit(book, body.mode))
 
@@ -57,11 +59,11 @@ async def status(
         books = [await running.find_book(caller, book_id)]
     else:
         books = find_books(caller, await running.askbook.ledger.load_books())
-    # Also of a book that is not there yet: its first job has only begun.
+    # Including jobs of a book that is not listed yet because its first job has only begun.
     jobs = await running.askbook.jobs.load_all(books[0].book_id if book_id else None, limit, caller.scope)
     return IngestionStatus(
         jobs=[_to_body(job) for job in jobs],
-        states=[await _load_state(running, one, records) for one in books],
+        states=[await _load_state(running, book, records) for book in books],
     )
 
 
@@ -79,7 +81,17 @@ async def changes(running: Up, caller: Admin, book_id: BookId | None = None) -> 
     unreadable = {problem.source_file for problem in problems if problem.skipped}
     records = await running.askbook.ledger.load_records(book.book_id)
     plan = await asyncio.to_thread(plan_changes, lessons, records, unreadable, "incremental")
-    return _to_changes(to_public_id(book.book_id), plan, problems)
+    return IngestionChanges(
+        book_id=book.public_id,
+        new_files=plan.files("new"),
+        modified_files=plan.files("modified"),
+        deleted_files=list(plan.deleted),
+        renamed_files=plan.files("renamed"),
+        moved_files=plan.files("moved"),
+        unchanged_files=len(plan.unchanged),
+        problems=[FileProblem.of(problem) for problem in problems],
+        has_changes=bool(plan.changes or plan.deleted),
+    )
 
 
 @router.post(
@@ -96,9 +108,11 @@ async def github_webhook(
     delivery: Annotated[str, Header(alias="X-GitHub-Delivery", max_length=HEADER_MAX)] = "",
     event: Annotated[str, Header(alias="X-GitHub-Event", max_length=64)] = "",
 ) -> WebhookReply:
-    """A push to the default branch has the book's folder read again, and nothing else: what was pushed is not looked at.
+    """A push to the default branch has the book's folder read again, and nothing else: what was pushed is not
+    looked at.
 
-    Signed with ASKBOOK_WEBHOOK_SECRET; what was signed is taken once, whatever the delivery's id. Without `book_id` every book is read again.
+    Signed with ASKBOOK_WEBHOOK_SECRET; what was signed is taken once, whatever the delivery's id. Without `book_id`
+    every book is read again.
     """
     body = await request.body()
     _check_signature(running, body, signature)
@@ -110,7 +124,7 @@ async def github_webhook(
     if not _DELIVERY.fullmatch(delivery):
         raise InputError("X-GitHub-Delivery is not the id of a delivery", "GitHub sends one with every delivery.")
     books = await _find_books(running, book_id)
-    # Its id is not signed, so what was recorded could be sent again under another.
+    # The delivery's id is not signed: a recorded request could be sent again under another id.
     taken = hashlib.sha256(f"{signature}:{book_id or ''}".encode()).hexdigest()
     if not await running.deliveries.take(taken):
         return WebhookReply(status="repeated", why="this delivery was taken before", job_ids=[])
@@ -126,43 +140,24 @@ async def github_webhook(
 
 
 def _to_body(job: Job) -> IngestionJob:
-    """Without the folder's place on this machine."""
+    """The job without the folder's path on this machine."""
     message = job.error_message.replace(job.folder, "the book's folder") if job.error_message else None
-    return IngestionJob.from_job(job).model_copy(
-        update={"book_id": to_public_id(job.book_id), "error_message": message}
-    )
+    return IngestionJob.of(job, book_id=to_public_id(job.book_id), error_message=message)
 
 
 async def _load_state(running: Running, book: BookRecord, with_records: bool) -> IngestionState:
-    public = to_public_id(book.book_id)
     records = await running.askbook.ledger.load_records(book.book_id) if with_records else {}
-    return IngestionState(
-        book_id=public,
+    return IngestionState.of(
+        book,
+        book_id=book.public_id,
         collection_name=running.settings.qdrant_collection_name,
-        records={file: IngestionRecord.from_record(one, public) for file, one in records.items()},
-        last_full_ingest=book.last_full_ingest,
-        last_incremental_update=book.last_incremental_update,
-        total_chunks=book.total_chunks,
+        records={file: IngestionRecord.of(record, book_id=book.public_id) for file, record in records.items()},
     )
 
 
 def _read_folder(record: BookRecord) -> tuple[list[Lesson], list[Problem]]:
     folder = Folder(record.folder)
     return read_lessons(folder, read_book(folder, record.book_id))
-
-
-def _to_changes(book_id: str, plan: Plan, problems: list[Problem]) -> IngestionChanges:
-    return IngestionChanges(
-        book_id=book_id,
-        new_files=plan.files("new"),
-        modified_files=plan.files("modified"),
-        deleted_files=list(plan.deleted),
-        renamed_files=plan.files("renamed"),
-        moved_files=plan.files("moved"),
-        unchanged_files=len(plan.unchanged),
-        problems=[FileProblem.model_validate(one, from_attributes=True) for one in problems],
-        has_changes=bool(plan.changes or plan.deleted),
-    )
 
 
 # --- the webhook ----------------------------------------------------------------------------------
@@ -187,7 +182,7 @@ def _read_payload(body: bytes) -> dict[str, Any]:
 
 
 def _why_not(event: str, payload: dict[str, Any]) -> str:
-    """Why it changes nothing; empty where it does."""
+    """Why the event is ignored; empty where it is not."""
     if event != "push":
         return "only pushes are looked at"
     repository = payload.get("repository")
@@ -197,7 +192,7 @@ def _why_not(event: str, payload: dict[str, Any]) -> str:
 
 async def _find_books(running: Running, book_id: str | None) -> list[BookRecord]:
     books = await running.askbook.ledger.load_books()
-    wanted = [one for one in books if book_id is None or to_public_id(one.book_id) == book_id]
+    wanted = [book for book in books if book_id in (None, book.public_id)]
     if not wanted:
         raise NotFound("there is no such book" if book_id else "there is no book yet")
     return wanted

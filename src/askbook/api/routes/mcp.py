@@ -18,7 +18,7 @@ INSTALLED = find_spec("mcp") is not None
 @router.post("/mcp")
 @router.post("/mcp/")
 async def mcp() -> Response:
-    # The first request imports it, which takes as long as several answers: nobody else waits for that.
+    # The first request imports the package, which takes as long as several answers; a thread does it.
     return await asyncio.to_thread(_begin)
 
 

@@ -1,4 +1,4 @@
-"""For other processes of whoever owns the data folder: the index, and the jobs. The folder has the token that opens it."""
+"""The index and the jobs, for the owner's other processes; the data folder holds the token that they send."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from askbook.index.vectors.served import Wanted
 
 
 def check_owner(request: Request, running: Up) -> None:
-    """No key will do, and neither does it to sit at this machine: others may have an account on it."""
+    """Only the token opens these routes. No key does, and neither does loopback: others may have an account here."""
     sent = request.headers.get("x-api-key", "")
     if not hmac.compare_digest(sent.encode(), running.token.encode()):
         raise NotAllowed("this is for the owner of the data folder alone", "`askbook` in a terminal goes through it.")

@@ -1,4 +1,4 @@
-"""The pages for people: `/` (chat), `/read/…` (the lessons), `/picture/…` (theirs), `/admin`, `/docs`, `/widget.js`, and `/assets`, their parts.
+"""The pages for people: `/` (chat), `/read/…` (lessons), `/picture/…`, `/admin`, `/docs`, `/widget.js`, and `/assets`.
 
 Nothing of it comes from elsewhere. `/` is a shell without data; what it shows it asks of the API with the reader's key.
 """
@@ -26,7 +26,7 @@ from askbook.api.lesson_text import CITED_ID, Span
 from askbook.api.requests import BOOK_ID, UUID
 from askbook.api.running import Reader, Running, Up
 from askbook.book.pictures import list_files, read_picture
-from askbook.domain import Chunk, Outline, OutlineLesson, to_public_id
+from askbook.domain import Chunk, Outline, to_public_id
 from askbook.errors import NotAllowed, NotFound
 
 router = APIRouter(include_in_schema=False)
@@ -40,7 +40,7 @@ COOKIE = "askbook_reader"
 """A browser that follows a link sends no key: this cookie holds it for `/read` and `/picture`, and for nothing else."""
 PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
 PICTURE_HEADERS = {
-    # Opened by itself, an SVG could run a script; in an <img> it never does.
+    # An SVG that is opened as a page could run a script; in an <img> it cannot.
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'",
     "Cache-Control": "private, max-age=300",
 }
@@ -54,7 +54,7 @@ async def chat() -> HTMLResponse:
 
 @router.get("/assets/{name}")
 async def asset(name: str, request: Request) -> Response:
-    """Public, also to pages of other origins: the widget is made of the same files. A browser asks whether it changed."""
+    """Public, also for other origins, because the widget uses the same files. Browsers revalidate by the ETag."""
     kind = TYPES.get(name.rpartition(".")[2])
     if kind is None or name not in _names():
         raise NotFound("there is no such file")
@@ -73,7 +73,7 @@ async def widget(request: Request) -> Response:
 
 @router.get("/admin")
 async def admin() -> HTMLResponse:
-    """A shell without data too; it asks with the author's key."""
+    """Also a shell without data, which asks with the author's key."""
     return HTMLResponse(_read("admin.html"), headers=PAGE_HEADERS)
 
 
@@ -100,7 +100,7 @@ async def keep_key(request: Request, caller: Reader) -> Response:
 
 
 async def _get_page_reader(request: Request) -> Caller | NotAllowed:
-    """Whoever has no key gets a page that asks for one."""
+    """The caller, or the error that becomes a page asking for a key."""
     try:
         return await get_caller(request, request.headers.get("x-api-key") or request.cookies.get(COOKIE), None)
     except NotAllowed as error:
@@ -112,7 +112,7 @@ PageReader = Annotated[Caller | NotAllowed, Depends(_get_page_reader)]
 
 @router.get("/read")
 async def choose_book(running: Up, reader: PageReader) -> Response:
-    """To the only book; where there are several, the page lets choose."""
+    """Leads to the only book, or to the page where one is chosen."""
     if isinstance(reader, NotAllowed):
         return _ask_for_key(reader)
     books = find_books(reader, await running.askbook.ledger.load_books())
@@ -124,14 +124,15 @@ async def choose_book(running: Up, reader: PageReader) -> Response:
 async def find_page(
     book_id: BookPath, request: Request, running: Up, reader: PageReader, chunk: ChunkId = None
 ) -> Response:
-    """To the lesson that holds the chunk, or to the first one."""
+    """Leads to the lesson that holds the chunk, or to the first one."""
     if isinstance(reader, NotAllowed):
         return _ask_for_key(reader)
     try:
         outline = await _load_outline(running, reader, book_id)
     except NotFound as error:
         return _tell_missing(error)
-    lesson = _find_lesson_of(outline, await _find_chunk(running, outline.book_id, chunk))
+    files_of_chunk = {held.source_file for held in await _find_chunk(running, outline.book_id, chunk)}
+    lesson = next((lesson for lesson in outline.lessons if lesson.source_file in files_of_chunk), outline.lessons[0])
     query = f"?{request.url.query}#{CITED_ID}" if chunk else ""
     return RedirectResponse(read_url(book_id, lesson) + query, headers={"Cache-Control": "no-cache"})
 
@@ -147,7 +148,7 @@ async def read(
     ends: Annotated[Offsets, Query(alias="to", max_length=MARKS_MOST)] = (),
     part: Annotated[str | None, Query(pattern=r"^\d{1,7}-\d{1,7}$")] = None,
 ) -> Response:
-    """A lesson. What it marks: each `from` to its `to`, offsets in its file; or a `part` of the `chunk`'s text; or the chunk."""
+    """A lesson. It marks each `from` to its `to`, offsets in its file; or a `part` of the chunk; or the chunk."""
     if isinstance(reader, NotAllowed):
         return _ask_for_key(reader)
     try:
@@ -158,7 +159,7 @@ async def read(
         return _tell_missing(error)
     told = [(start, end) for start, end in zip(starts, ends, strict=False) if start < end]
     cited = told or _find_cited(chunks, chunk, part)
-    # A long lesson takes a while to write; nobody else shall wait for it.
+    # A long lesson takes a while to render, so a thread does it.
     page = await asyncio.to_thread(render_page, outline, book_id, lesson, chunks, cited)
     return HTMLResponse(page, headers=PRIVATE_HEADERS)
 
@@ -171,7 +172,7 @@ async def show_picture(
     running: Up,
     reader: PageReader,
 ) -> Response:
-    """A picture of the book's folder, as the chunk shows it; what no picture of its text names cannot be had."""
+    """A picture of the book's folder. Only pictures that the chunk's text names are served."""
     if isinstance(reader, NotAllowed):
         raise reader
     book = await running.find_book(reader, book_id)
@@ -191,20 +192,15 @@ async def _load_outline(running: Running, caller: Caller, book_id: str) -> Outli
 
 
 async def _find_chunk(running: Running, book_id: str, chunk: str | None) -> list[Chunk]:
-    """None where it is gone: its lesson was edited since it was cited."""
+    """Empty where the chunk is gone because its lesson was edited."""
     try:
         return await running.askbook.ledger.load_neighbours(book_id, chunk.lower(), 0) if chunk else []
     except NotFound:
         return []
 
 
-def _find_lesson_of(outline: Outline, chunks: list[Chunk]) -> OutlineLesson:
-    file = chunks[0].source_file if chunks else None
-    return next((one for one in outline.lessons if one.source_file == file), outline.lessons[0])
-
-
 def _find_cited(chunks: list[Chunk], chunk_id: str | None, part: str | None) -> list[Span]:
-    chunk = next((one for one in chunks if chunk_id and one.id == chunk_id.lower()), None)
+    chunk = next((chunk for chunk in chunks if chunk_id and chunk.id == chunk_id.lower()), None)
     if chunk is None:
         return []
     first, last = map(int, part.split("-")) if part else (0, 0)
@@ -230,7 +226,7 @@ async def docs() -> HTMLResponse:
 
 @cache
 def _names() -> frozenset[str]:
-    return frozenset(one.name for one in files("askbook").joinpath("web").iterdir() if one.is_file())
+    return frozenset(file.name for file in files("askbook").joinpath("web").iterdir() if file.is_file())
 
 
 @cache
@@ -248,4 +244,4 @@ def _inline_policy(page: str) -> str:
 
 def _hash_inline(tag: str, page: str) -> str:
     found = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-    return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in found)
+    return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in found)

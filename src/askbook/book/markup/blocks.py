@@ -6,9 +6,11 @@ One pass over the lines. A body that is indented under its marker moves left; a 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
-from askbook.book.markup.spans import LABELS, Hidden, Span
+from askbook.book.markup.spans import LABELS, Hidden, Span, to_target
 from askbook.book.markup.tags import ESM, statement_end
 
 _PREFIX = r"(?P<prefix>[ \t]*+(?:(?:>|[-*+]|\d{1,9}[.)])(?:[ \t]++|(?=>)|$))*+)"
@@ -21,20 +23,29 @@ _LINE = re.compile(
     r"(?P<material>(?:!!!|\?\?\?\+?)[ \t]++[A-Za-z])"
     r"|(?P<tab>===[!+]?[ \t]++[\"'])"
     r"|(?P<footnote>\[\^[^\]\s]{1,100}\]:)"
+    r"|(?P<defined>\[[^\[\]^\n][^\[\]\n]{0,200}\]:)"
     r"|(?P<abbreviation>\*\[[^\]\n]{1,100}\]:)"
     r"|(?P<d2l>:(?:begin_tab:|end_tab:))"
     r"|(?P<label>\([\w:./-]+\)=[ \t]*$|:label:`[^`\n]*`[ \t]*$)"
-    r"|(?P<contents>(?:\[TOC\]|\[\[_?toc_?\]\]|\[(?://|comment)\]:[ \t]*(?:#|<>)[^\n]*)[ \t]*$)"
-    r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$|\{!>?[ \t]*[^\s!{}]+[ \t]*!\}[ \t]*$)"
+    r"|(?P<hook>#{1,6}[ \t]+<!--[ \t]*\w+:\w+[ \t]+(?P<words>[^\n]*?)[ \t]*-->[ \t]*$)"
+    r"|(?P<contents>(?:#{1,6}(?:[ \t]+<br[ \t]*/?>)*|\[TOC\]|\[\[_?toc_?\]\]|\[(?://|comment)\]:[ \t]*(?:#|<>)[^\n]*)[ \t]*$)"
+    r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$|\{!>?[ \t]*[^\s!{}]+[ \t]*!\}[ \t]*$|!!![ \t]*include\([^()\n]*\)[ \t]*!!![ \t]*$)"
     r"|(?P<changed>\{(?:\+\+|--|==|~~|>>)[ \t]*$|(?:\+\+|--|==|~~|<<)\}[ \t]*$)"
     r"|(?P<shortcode>\{\{<[ \t]*(?P<code>tabpane|tab|highlight)\b(?P<told>[^{}\n]*)>\}\}[ \t]*$)"
     r"|(?P<comment><!--|\{/\*|<(?P<unseen>script|style)\b)"
+    r"|(?P<box>(?:<(?P<component>[A-Z]\w*)\b[^<>\n]*(?<!/)>|\{(?:\{[<%]|%)[ \t]*(?P<hint>\w+)\b[^{}\n]*[>%]\}\}?)[ \t]*$)"
     r"|(?P<alert>>[ \t]?\[!(?P<kind>\w+)\][+-]?)"
     r"|(?P<math>\$\$|\\\[|\\begin\{(?P<env>[a-z]+\*?)\})"
-    r"|(?P<definition>:(?:[ ]{3}|\t)\S)"
-    r"|(?P<myst>%[ \t]|\+\+\+(?:[ \t]|$))",
+    r"|(?P<definition>:(?:[ ]{1,3}|\t)\S)"
+    r"|(?P<myst>%|\+\+\+(?:[ \t]|$))",
     re.IGNORECASE,
 )
+_DEFINED = re.compile(
+    r"\[(?P<name>[^\[\]\n]+)\]:[ \t]*(?:\n[ \t]*)?(?P<target><[^<>\n]*>|(?![<>])(?:\{\{[<%][^{}\n]*[%>]\}\}|\S)++)"
+    r"(?:[ \t]*\n?[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$",
+    re.MULTILINE,
+)
+_REF = re.compile(r"\{\{[<%]\s*(?:rel)?ref\s+\"?(?P<page>[^\"{}\s]+)\"?\s*[%>]\}\}")
 _MYST = re.compile(r"^[ \t]*(?:`{3,}|:{3,})\{[\w:-]+\}|\{[\w:-]+\}`[^`\n]+`", re.MULTILINE)
 _MATERIAL = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]++(?P<kind>[\w-]++)[^\"\n]*+(?:\"(?P<title>[^\n]*)\")?")
 _TAB = re.compile(r"===[!+]?[ \t]++([\"'])(?P<title>[^\n]*)\1")
@@ -44,7 +55,7 @@ _OPTIONS = re.compile(
 _API_OPTIONS = re.compile(r"(?:[ \t]{4,}[^\n]*(?:\n|\Z))+")
 _CAPTION = re.compile(r"^[ \t>]*:?(?:caption|header):[ \t]*(.+)$", re.MULTILINE)
 _ALT = re.compile(r"^[ \t>]*:?alt:[ \t]*(.+)$", re.MULTILINE)
-_PATH = re.compile(r"(?!\w+:|//)[^\s\"'()<>\[\]{}`\\]{1,1000}")
+_PATH = re.compile(r"(?!\w+:|//)[^\n\"'<>\[\]{}`\\]{1,1000}")
 _CONTAINER = re.compile(
     r"[ \t]*(?:\{(?P<directive>[\w:.+-]++)\}[ \t]*(?P<argument>[^\n]*)"
     r"|\{(?P<classes>[.#][^{}\n]*|[\w-]+=[^{}\n]*)\}"
@@ -59,7 +70,23 @@ _FOR_GENERATOR = re.compile(
 )
 _CLASS = re.compile(r"\{[ \t]*\.?(?P<name>[\w+#-]+)")
 _TRAILING = re.compile(r"(?<![ \t])[ \t]*+(?:\{[^{}\n]*\}[ \t]*+)?$")
+_TAGS = re.compile(r"^[ \t>]*:?tags:[ \t]*(?:\[[^\]]*\]|[^\n]*(?:\n[ \t>]*-[ \t][^\n]*)*)", re.MULTILINE)
+_REMOVED = re.compile(r"(?<![\w-])remove[-_](?:cell|input)(?![\w-])")
+_RST_LINE = re.compile(
+    r"^[ \t]*(?:\.\.[ \t]+(?P<name>[\w:-]+)::[ \t]*(?P<argument>[^\n]*?)|(?P<comment>\.\.(?:[ \t][^\n]*)?)"
+    r"|(?P<option>:[\w-]+:[^`\n]*)|(?P<words>[^\s.:][^\n]*|[.:][^\n]+))[ \t]*$",
+    re.MULTILINE,
+)
 _UNSEEN_CODE = re.compile(r"[ \t]*(?://|#|<!--|/\*)[ \t]*highlight-(?:next-line|start|end)[ \t]*(?:-->|\*/)?[ \t]*$")
+_REMARK = re.compile(r"(?:#|//|--|;|/\*|<!--)[ \t]*\(\d{1,3}\)!")
+_HTML_OPENS = re.compile(
+    r"</?(?P<name>address|article|aside|blockquote|center|dd|details|dialog|div|dl|dt|fieldset|figcaption|figure|footer|form"
+    r"|h[1-6]|header|li|main|nav|ol|p|section|summary|table|tbody|td|tfoot|th|thead|tr|ul)(?=[\s/>]|$)",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(r"<[^<>]*+>?[ \t]*+")
+_UNCLOSED = frozenset(("dd", "dt", "li", "p", "tbody", "td", "tfoot", "th", "thead", "tr"))
+"""Their end may be left out."""
 _RUST_HIDDEN = re.compile(r"[ \t]*#(?:[ \t][^\n]*)?$")
 
 _CODE_NAMES = """
@@ -72,7 +99,10 @@ toctree tableofcontents contents bibliography index raw only currentmodule modul
 literalinclude click
 """
 _UNSEEN = frozenset(_UNSEEN_NAMES.split())
-_FORMULA_LABEL = re.compile(r"[ \t]*\([\w:.-]+\)(?=[ \t]*(?:\n|\Z))")
+_RST_OBJECTS = frozenset(("attribute", "class", "data", "exception", "function", "method", "property"))
+_FORMULA_LABEL = re.compile(r"[ \t]*\((?P<name>[\w:./-]+)\)(?=[ \t]*(?:\n|\Z))")
+_LABEL = re.compile(r"^[ \t>]*:?label:[ \t]*(?P<name>\S+)", re.MULTILINE)
+_COUNTED = re.compile(r"\\(?:tag\b|begin\{(?:align|equation|gather|multline|eqnarray|alignat)\})")
 _PREFIXES = {
     "versionadded": "New in version ",
     "versionchanged": "Changed in version ",
@@ -84,17 +114,29 @@ _PREFIXES = {
 _BLOCKS = LABELS | {"admonition", "caption", "define", "details", "figure-caption", "html", "table-caption", "tab"}
 """What Material's `/// name | Title` may be; anything else behind three slashes is text."""
 _CLASSED = frozenset(("div", "container", "class", "rst-class", "grid", "grid-item"))
+_FRAMED = LABELS | {"admonition", "details"}
+_FRAMED_TAG_NAMES = """
+note tip info warning caution danger important callout aside admonition alert hint notice
+"""
+_FRAMED_TAGS = frozenset(_FRAMED_TAG_NAMES.split())
+FRAMES_MOST = 2
 _PICTURES = frozenset(("figure", "image", "figure-md", "subfigure"))
 _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
 
 
 @dataclass(slots=True)
 class _Body:
-    """What an opened marker holds: lines indented to `indent` at least, or all up to the line of `mark`s."""
+    """What an opened marker holds: lines indented to `indent` at least, all up to the line of `mark`s, or up to `until`."""
 
     indent: int = 0
     mark: str = ""
     unseen_from: int | None = None
+    until: int | None = None
+    width: int = 0
+    """Columns that its lines move left by."""
+    column: int = 0
+    """Where its marker stands in its line; there each line of a frame has its `> `."""
+    framed: bool = False
 
 
 @dataclass(slots=True)
@@ -103,14 +145,28 @@ class Blocks:
     code: list[Span] = field(default_factory=list)
     """Where nothing is markup."""
     math: list[Span] = field(default_factory=list)
+    targets: dict[str, str] = field(default_factory=dict)
+    """Where links by reference lead."""
+    leads: dict[int, str] = field(default_factory=dict)
+    """Of lines in a frame, by their beginnings: what stands before their words."""
 
 
 def _width(prefix: str) -> int:
     return len(prefix.expandtabs(4))
 
 
-def read_blocks(text: str, start: int, mdx: bool) -> Blocks:
-    scan = _Scan(text, mdx)
+def _is_rst_unseen(name: str) -> bool:
+    return name in _UNSEEN or name.startswith("auto")
+
+
+def _is_rst_known(name: str) -> bool:
+    short = name.rpartition(":")[2]
+    return _is_rst_unseen(short) or short in _RST_OBJECTS or short in LABELS
+
+
+def read_blocks(text: str, start: int, mdx: bool, titles: Mapping[str, str]) -> Blocks:
+    """`titles`: what references read as; a formula that is referred to has its number there."""
+    scan = _Scan(text, mdx, titles)
     at = start
     while at < len(text):
         end = text.find("\n", at)
@@ -123,8 +179,8 @@ def read_blocks(text: str, start: int, mdx: bool) -> Blocks:
 
 
 class _Scan:
-    def __init__(self, text: str, mdx: bool) -> None:
-        self._text = text
+    def __init__(self, text: str, mdx: bool, titles: Mapping[str, str]) -> None:
+        self._text, self._titles = text, titles
         self._mdx = mdx
         self._is_myst = ("}`" in text or "`{" in text or ":{" in text) and _MYST.search(text) is not None
         self._last = {mark: text.rfind(mark) for mark in ("-->", "*/}", "</script>", "</style>")}
@@ -134,6 +190,16 @@ class _Scan:
         self._bodies: list[_Body] = []
         self._indents: list[int] = []
         """The places in `_bodies` of those that are indented."""
+        self._dressed: list[int] = []
+        """The places in `_bodies` of those that are indented or framed."""
+        self._frames = 0
+        self._blanks: list[int] = []
+        """Blank lines in a frame that may be its last."""
+        self._in_html = False
+        self._html_end = 0
+        """Where the element ends that is open, while its content is HTML."""
+        self._html_margin = 0
+        """How far in its tag stands; its content, farther."""
         self._fence: tuple[str, int, int, str] | None = None
         """The marks of the open listing, where it began, how many bodies hold it, and its language."""
         self._fence_indent = 0
@@ -144,7 +210,7 @@ class _Scan:
         self._line_is_hidden = False
         self._pane_is_code = False
         # What never ends costs a look ahead; when all of them have cost this much, the rest stay as they are.
-        self._patience = 2 * len(text) + 10_000
+        self._patience = self._html_patience = 2 * len(text) + 10_000
 
     # --- lines ------------------------------------------------------------------------------------
 
@@ -152,26 +218,65 @@ class _Scan:
         line = self._text[begin:end]
         bare = line.lstrip(" \t")
         if not bare:
-            self._after_blank, self._after_text = True, False
+            self._after_blank, self._after_text, self._in_html = True, False, False
+            if self._frames:
+                self._blanks.append(begin)
             return
         self._line_is_hidden = False
         lead = len(line) - len(bare)
         indent = _width(line[:lead]) if lead else 0
+        frames = self._frames
         self._leave_bodies(indent, begin)
-        column = 0
-        if self._indents:
-            taken = self._move_left(begin, lead)
-            begin, lead = begin + taken, lead - taken
+        if frames > self._frames and not self._after_blank and not _LIST_ITEM.match(bare):
+            # Without a blank line its words would belong to the frame above.
+            self._hide(begin, begin, "\n")
+        depth = len(self._bodies)
+        if self._bodies and self._bodies[-1].until == begin:
+            self._close(depth - 1, begin)
+            self._end_frame(begin, end)
+        else:
             column = 4 * len(self._indents)
-        if self._fence is not None:
-            self._read_code(begin, end)
-        elif not self._is_indented_code(indent - column, begin, end, bare):
-            self._read_markup(begin, begin + lead, end, indent)
+            if self._dressed:
+                taken = self._move_left(begin, lead)
+                begin, lead = begin + taken, lead - taken
+            if self._fence is not None:
+                self._read_code(begin, end)
+            elif not self._is_indented_code(indent - column, begin, end, bare):
+                self._read_markup(begin, begin + lead, end, indent)
+        if self._blanks:
+            self._quote_blanks(min(depth, len(self._bodies)))
         self._after_blank, self._after_text = False, not self._line_is_hidden
 
     def _leave_bodies(self, indent: int, begin: int) -> None:
         while self._indents and self._bodies[self._indents[-1]].indent > indent:
-            self._close(self._indents.pop(), begin)
+            self._close(self._indents[-1], begin)
+
+    def _quote_blanks(self, depth: int) -> None:
+        lead = self._lead_of(depth).rstrip()
+        for blank in self._blanks if lead else ():
+            self._hide(blank, blank, lead, lead)
+            self.blocks.leads[blank] = lead
+        self._blanks.clear()
+
+    def _lead_of(self, depth: int) -> str:
+        """What stands before the words in the bodies up to this depth, up to the last frame."""
+        lead, removed = "", 0
+        for at in self._dressed:
+            body = self._bodies[at] if at < depth else None
+            if body and body.framed:
+                lead = lead.ljust(body.column - removed + lead.count(">") * 2) + "> "
+            removed += body.width if body else 0
+        return lead
+
+    def _end_frame(self, begin: int, end: int) -> None:
+        """Its last line is gone, or blank where words follow that are no part of it."""
+        after = self._text[end + 1 : end + 200].split("\n", 1)[0].strip(" \t:>")
+        self._hide_line(begin, end)
+        if after and not _LIST_ITEM.match(after):
+            self.blocks.hidden.pop()
+            start = self._text.rfind("\n", 0, begin) + 1
+            lead = self._lead_of(len(self._bodies)).rstrip()
+            self._hide(start, end, lead, lead)
 
     def _close(self, at: int, place: int) -> None:
         """The body at this depth and all that it holds."""
@@ -179,8 +284,10 @@ class _Scan:
             self._end_fence(place)
         while len(self._bodies) > at:
             body = self._bodies.pop()
-            while self._indents and self._indents[-1] >= len(self._bodies):
-                self._indents.pop()
+            for places in (self._indents, self._dressed):
+                while places and places[-1] >= len(self._bodies):
+                    places.pop()
+            self._frames -= body.framed
             if body.unseen_from is not None:
                 self._hide_from(body.unseen_from, place)
 
@@ -198,26 +305,69 @@ class _Scan:
         self._hide(start, end)
 
     def _move_left(self, begin: int, lead: int) -> int:
-        """Four columns for each body that the line stands in."""
-        wanted, column, taken = 4 * len(self._indents), 0, 0
-        while taken < lead and column < wanted:
-            column += 4 - column % 4 if self._text[begin + taken] == "\t" else 1
-            taken += 1
-        if taken:
-            self._hide(begin, begin + taken)
+        """Four columns for each indented body that the line stands in; at a frame's own column stands its sign."""
+        at, column, taken = begin, 0, 0
+
+        def move_to(wanted: int) -> None:
+            nonlocal at, column
+            while at < begin + lead and column < wanted:
+                column += 4 - column % 4 if self._text[at] == "\t" else 1
+                at += 1
+
+        for place in self._dressed:
+            body = self._bodies[place]
+            move_to(body.column)
+            start = at
+            move_to(body.column + body.width)
+            taken += at - start
+            if body.framed or start < at:
+                self._hide(start, at, *(("> ", "> ") if body.framed else ()))
+        if self._frames:
+            self.blocks.leads[begin] = self._lead_of(len(self._bodies))
         return taken
+
+    def _lead(self, begin: int) -> str:
+        """What is shown before this place on its line, as the next line has it."""
+        at = self._text.rfind("\n", 0, begin) + 1
+        own = [*takewhile(lambda one: one.start >= at, reversed(self.blocks.hidden))]
+        lead = ""
+        for one in reversed(own):
+            lead, at = f"{lead}{self._text[at : one.start]}{one.filler}".rpartition("\n")[2], one.end
+        return re.sub(r"[^>\s]", " ", lead + self._text[at:begin])
+
+    def _frame(self, body: _Body) -> bool:
+        """Frames in frames are not shown without an end."""
+        body.framed = self._frames < FRAMES_MOST
+        self._frames += body.framed
+        if body.framed and not body.indent:
+            self._dressed.append(len(self._bodies) - 1)
+        return body.framed
 
     def _hide(self, start: int, end: int, filler: str = "", parsed: str | None = None) -> None:
         self.blocks.hidden.append(Hidden(start, end, filler, parsed))
 
     def _hide_line(self, begin: int, end: int) -> None:
         start = self._text.rfind("\n", 0, begin) + 1
-        if self.blocks.hidden and self.blocks.hidden[-1].start >= start:
+        while self.blocks.hidden and self.blocks.hidden[-1].start >= start:
             self.blocks.hidden.pop()
         self._hide(start, min(end + 1, len(self._text)))
         self._line_is_hidden = True
 
     def _is_indented_code(self, indent: int, begin: int, end: int, bare: str) -> bool:
+        opens = _HTML_OPENS.match(bare) if not self._mdx and indent < 4 else None
+        is_tag = self._in_html or opens is not None or bare.startswith("<")
+        if begin < self._html_end and (not is_tag or indent <= self._html_margin):
+            # Its content is Markdown, where tags that are indented are a listing.
+            self._html_end = 0
+        elif opens and begin >= self._html_end and _ALONE.fullmatch(bare) and opens["name"].lower() not in _UNCLOSED:
+            self._html_end, self._html_margin = self._find_html_end(opens["name"], end - len(bare)), indent
+        # Below a blank line its words may be a listing; its tags are none.
+        self._in_html = self._in_html or opens is not None or (begin < self._html_end and bare.startswith("<"))
+        if self._in_html:
+            # Words in HTML are no listing, wherever they stand.
+            self._hide(begin, end - len(bare)) if indent >= 4 else None
+            self._in_code = False
+            return False
         if _LIST_ITEM.match(bare) and (indent < 4 or self._in_list):
             self._in_list = True
         elif self._after_blank and indent <= 0:
@@ -232,6 +382,24 @@ class _Scan:
             self.blocks.code.append((begin, end))
         self._in_code = True
         return True
+
+    def _find_html_end(self, name: str, at: int) -> int:
+        depth = 0
+        far = at + (_FORMULA_MAX if self._html_patience > 0 else 0)
+        for tag in re.compile(rf"<(/?){name}\b", re.IGNORECASE).finditer(self._text, at, far):
+            depth += -1 if tag[1] else 1
+            if depth <= 0:
+                return tag.start()
+        self._html_patience -= min(_FORMULA_MAX, len(self._text) - at)
+        return 0
+
+    def _look_for(self, closing: str, end: int) -> re.Match[str] | None:
+        """The line that closes what stands above it."""
+        if self._patience <= 0:
+            return None
+        stop = re.compile(closing, re.MULTILINE).search(self._text, end, end + _FORMULA_MAX)
+        self._patience -= 0 if stop else min(_FORMULA_MAX, len(self._text) - end)
+        return stop
 
     # --- listings and directives ------------------------------------------------------------------
 
@@ -266,7 +434,7 @@ class _Scan:
             self._close(depth, min(end + 1, len(self._text)))
             return True
         self._close(depth, begin)
-        self._hide_line(begin, end)
+        (self._end_frame if body.framed else self._hide_line)(begin, end)
         return True
 
     def _read_colons(self, fence: re.Match[str], end: int) -> None:
@@ -284,9 +452,9 @@ class _Scan:
                 self._hide(*options.span())
                 self.passed = options.end()
         elif found["directive"]:
-            self._read_directive(found, mark, begin, end)
+            self._read_directive(found, mark, begin, end, _width(fence["prefix"]))
         else:
-            self._bodies.append(_Body(mark=mark))
+            self._bodies.append(_Body(mark=mark, column=_width(fence["prefix"])))
             self._read_named(found, begin, end)
             if mark[0] == "/" and (options := _API_OPTIONS.match(self._text, end + 1)):
                 self._hide(*options.span())
@@ -304,13 +472,13 @@ class _Scan:
         if title is None or title[0] == title[1]:
             attribute = _TITLE.search(self._text, begin, end)
             title = next((attribute.span(n) for n in "ds" if attribute[n] is not None), None) if attribute else None
-        self._label(begin, end, title, kind if kind in LABELS else "")
+        self._label(begin, end, title, kind if kind in LABELS else "", framed=kind in _FRAMED)
 
-    def _read_directive(self, found: re.Match[str], mark: str, begin: int, end: int) -> None:
+    def _read_directive(self, found: re.Match[str], mark: str, begin: int, end: int, column: int) -> None:
         """MyST: ```{note} Title, :::{figure} picture.png."""
         name = found["directive"].lower().rpartition(":")[2]
         options = _OPTIONS.match(self._text, end + 1) if end < len(self._text) else None
-        body = _Body(mark=mark)
+        body = _Body(mark=mark, column=column)
         self._bodies.append(body)
         if name in ("only", "raw") and "html" in found["argument"]:
             self._hide_line(begin, end)
@@ -319,6 +487,9 @@ class _Scan:
             body.unseen_from = self._text.rfind("\n", 0, begin) + 1
             return
         argument = found.span("argument") if found["argument"].strip() else None
+        if found["directive"].lower().startswith("glue:"):
+            # Its argument is the name under which a program keeps what it has drawn.
+            argument, name = None, "glue"
         if name in ("figure", "image") and self._show_picture(begin, end, found["argument"].strip(), options):
             return
         if name in _PICTURES or name in _CLASSED or name.startswith("solution") or name.endswith(("-start", "-end")):
@@ -330,7 +501,7 @@ class _Scan:
             self._hide(begin, options.start() if options else end + 1)
             self._hide_options(options, seen)
             return
-        self._label(begin, end, argument, name if name in LABELS else "", _PREFIXES.get(name, ""))
+        self._label(begin, end, argument, name if name in LABELS else "", _PREFIXES.get(name, ""), name in _FRAMED)
         if options:
             self._hide_options(options, None)
 
@@ -340,6 +511,7 @@ class _Scan:
         alt = _ALT.search(self._text, *options.span()) if options else None
         if not _PATH.fullmatch(path) or (alt and any(sign in alt[1] for sign in "[]")):
             return False
+        path = to_target(path)
         if options is None or alt is None:
             self._hide(begin, end, f"{before}![]({path})\n", f"![]({path})")
             self._hide_options(options, None)
@@ -381,11 +553,55 @@ class _Scan:
         directive = found["directive"].lower().rpartition(":")[2] if found and found["directive"] else None
         if found and directive == "math":
             self._open_formula(mark, begin, end)
+        elif self._read_for_sphinx(directive, mark, begin, end):
+            return
         elif found and directive and directive not in _CODE and not self._is_language(found):
-            self._read_directive(found, mark, begin, end)
+            self._read_directive(found, mark, begin, end, self._fence_indent)
         else:
             language = self._read_info(fence, found, directive, end)
             self._fence = mark, begin, len(self._bodies), language
+
+    def _find_close(self, mark: str, end: int) -> re.Match[str] | None:
+        return self._look_for(rf"^[ \t>]*{re.escape(mark)}[ \t]*$", end)
+
+    def _read_for_sphinx(self, directive: str | None, mark: str, begin: int, end: int) -> bool:
+        read = {"code-cell": self._hide_cell, "eval-rst": self._read_rst}.get(directive or "")
+        return read is not None and read(mark, begin, end)
+
+    def _hide_cell(self, mark: str, begin: int, end: int) -> bool:
+        """Jupyter Book shows no cell that is tagged so."""
+        options = _OPTIONS.match(self._text, end + 1)
+        tags = _TAGS.search(options[0]) if options else None
+        stop = self._find_close(mark, end) if tags and _REMOVED.search(tags[0]) else None
+        if stop is None:
+            return False
+        self._hide_line(begin, stop.end())
+        self.passed = stop.end()
+        return True
+
+    def _read_rst(self, mark: str, begin: int, end: int) -> bool:
+        """What Sphinx is told in its own language: objects and their words, where nothing else is said."""
+        stop = self._find_close(mark, end)
+        lines = [*_RST_LINE.finditer(self._text, end + 1, stop.start())] if stop else []
+        names = [line["name"] for line in lines if line["name"]]
+        if stop is None or not names or not all(map(_is_rst_known, names)):
+            return False
+        self._hide_line(begin, end)
+        told = False
+        for line in lines:
+            name = (line["name"] or "").rpartition(":")[2]
+            if _is_rst_unseen(name) or line["comment"] or (told and line["option"]):
+                self._hide(line.start(), min(line.end() + 1, stop.start()))
+            elif name:
+                before, after = (f"**{name.capitalize()}** ", "") if name in LABELS else ("`", "`")
+                self._hide(line.start(), line.start("argument"), before)
+                self._hide(line.end("argument"), line.end(), after)
+            elif line["words"]:
+                self._hide(line.start(), line.start("words"))
+            told = bool(name or (told and line["option"]))
+        self._hide(stop.start(), min(stop.end() + 1, len(self._text)))
+        self.passed = stop.end()
+        return True
 
     def _is_language(self, found: re.Match[str]) -> bool:
         """R Markdown has ```{r}."""
@@ -409,13 +625,16 @@ class _Scan:
         if options and (caption := _CAPTION.search(text, *options.span())):
             named = caption[1]
         if named and not fence["prefix"].strip():
-            indent = " " * len(fence["prefix"])
+            lead = self._lead(fence.start("mark"))
             self._hide(
-                fence.start("mark"), fence.end("mark"), f"**{named.strip()}**\n\n{indent}{fence['mark']}", fence["mark"]
+                fence.start("mark"),
+                fence.end("mark"),
+                f"**{named.strip()}**\n{lead.rstrip()}\n{lead}{fence['mark']}",
+                fence["mark"],
             )
         if text[info : language[0]].strip():
             self._hide(info, language[0])
-        if _FOR_GENERATOR.fullmatch(text, language[1], end):
+        if named or _FOR_GENERATOR.fullmatch(text, language[1], end):
             self._hide(language[1], end)
         if options:
             self._hide_options(options, None)
@@ -433,6 +652,8 @@ class _Scan:
             language.startswith("rust") and _RUST_HIDDEN.match(self._text, begin, end)
         ):
             self._hide_line(begin, end)
+        elif remark := _REMARK.search(self._text, begin, end):
+            self._hide(remark.end() - 1, remark.end())
 
     def _end_fence(self, end: int) -> None:
         assert self._fence is not None
@@ -441,8 +662,7 @@ class _Scan:
 
     def _open_formula(self, mark: str, begin: int, end: int) -> None:
         """```{math} reads as $$."""
-        closing = re.compile(rf"^[ \t>]*{re.escape(mark)}[ \t]*$", re.MULTILINE)
-        found = closing.search(self._text, end, end + _FORMULA_MAX)
+        found = self._find_close(mark, end)
         if found is None:
             self._fence = mark, begin, len(self._bodies), ""
             return
@@ -450,6 +670,7 @@ class _Scan:
         options = _OPTIONS.match(self._text, end + 1)
         if options and options.end() <= found.start():
             self._hide(*options.span())
+            self._number(end, found.start(), _LABEL.search(self._text, *options.span()))
         self._hide(found.end() - len(found[0].lstrip(" \t>")), found.end(), "$$")
         self._pass_formula(begin, found.end())
 
@@ -461,7 +682,7 @@ class _Scan:
                 title = whole.span("title") if whole["title"] else None
                 kind = whole["kind"].lower() if whole["title"] is None else ""
                 self._indent_body(indent)
-                self._label(at, end, title, kind)
+                self._label(at, end, title, kind, framed=True)
             case "tab" if whole := _TAB.match(self._text, at, end):
                 self._indent_body(indent)
                 self._label(at, end, whole.span("title"), "")
@@ -469,6 +690,15 @@ class _Scan:
                 name = self._text[at + 2 : found.end() - 2]
                 self._indent_body(indent)
                 self._hide(at, found.end(), f"Footnote {name}:" if name.isdigit() else "Footnote:")
+            case "defined" if not self._after_text and (whole := _DEFINED.match(self._text, at)):
+                name = " ".join(whole["name"].casefold().split())
+                target = whole["target"].strip("<>")
+                if page := _REF.fullmatch(target):
+                    target = page["page"]
+                # One that another shortcode makes leads nowhere that is known.
+                self.blocks.targets.setdefault(name, "#" if "{" in target else target)
+                self._hide_line(begin, whole.end())
+                self.passed = whole.end()
             case "abbreviation":
                 self._hide(at, at + 2)
                 self._hide(found.end() - 2, found.end() - 1)
@@ -477,6 +707,11 @@ class _Scan:
                 self._label(at, end, name.span(1) if name else None, "")
             case "label" | "contents" | "unresolved" | "changed":
                 self._hide_line(begin, end)
+            case "hook" | "words":
+                self._hide(found.start() + found[0].index("<"), found.start("words"))
+                self._hide(found.end("words"), end)
+            case "box" | "component" | "hint":
+                self._read_box(found, at, end)
             case "shortcode" | "code" | "told":
                 self._read_shortcode(found, at, end)
             case "comment" | "unseen":
@@ -485,12 +720,22 @@ class _Scan:
                 self._read_alert(found, end)
             case "math" | "env":
                 self._read_formula(found, at)
-            case "definition":
+            case "definition" if self._is_definition(found[0]):
+                # Its term stands above it.
+                above = f"\n{self._lead(at)}" if self._after_text else ""
                 self._indent_body(indent)
+                rest = found.end() - 1
+                self._hide(at, rest, above)
+                self._after_text = False
+                self._read_markup(rest, rest, end, indent + 4)
             case "myst" if self._is_myst:
                 self._hide_line(begin, end)
             case _:
                 pass
+
+    def _is_definition(self, sign: str) -> bool:
+        """Behind less than three blanks it may be a table's caption, or prose; a term right above it tells."""
+        return sign[1:4] == "   " or sign[1] == "\t" or (self._after_text and not self._mdx)
 
     def _read_shortcode(self, found: re.Match[str], at: int, end: int) -> None:
         """Docsy shows the content of a tab as a listing, unless its pane says that it is text."""
@@ -499,33 +744,58 @@ class _Scan:
             self._pane_is_code = not re.search(r"text=\"?true", told)
         if told.rstrip().endswith("/") or name == "tabpane" or (name == "tab" and not self._pane_is_code):
             return
-        closing = re.compile(rf"^[ \t]*\{{\{{<[ \t]*/[ \t]*{name}[ \t]*>\}}\}}[ \t]*$", re.MULTILINE)
-        stop = closing.search(self._text, end, end + _FORMULA_MAX) if self._patience > 0 else None
-        self._patience -= 0 if stop else _FORMULA_MAX
+        # A tab that nothing closes ends with its pane.
+        names = "(?:tab|tabpane)" if name == "tab" else name
+        stop = self._look_for(rf"^[ \t]*(?:\{{\{{<[ \t]*/[ \t]*{names}[ \t]*>\}}\}}[ \t]*)+$", end)
         if stop is None or "```" in self._text[end : stop.start()]:
             return
-        title = re.search(r"\b(?:header|title)=\"([^\"\n]+)\"", told)
+        title = re.search(r"\b(?:header|title)=\"([^\"\n]+)\"", told) or re.match(r"[ \t]*\"([^\"\n]+)\"", told)
         language = re.search(r"\blang=\"?([\w+-]+)" if name == "tab" else r"^[ \t]*([\w+-]+)", told)
         fence = f"```{language[1] if language else ''}"
-        self._hide(at, end, f"**{title[1]}**\n\n{fence}" if title else fence, fence)
-        self._hide(*stop.span(), "```", "```")
+        lead = self._lead(at)
+        self._hide(at, end, f"**{title[1]}**\n{lead.rstrip()}\n{lead}{fence}" if title else fence, fence)
+        self._hide(*stop.span(), f"{lead}```", f"{lead}```")
         self.blocks.code.append((end, stop.start()))
         self.passed = stop.end()
 
+    def _read_box(self, found: re.Match[str], at: int, end: int) -> None:
+        """`<Callout>`, `{{% alert %}}`, `{% hint %}`: its label is read among words; its lines are a frame."""
+        name = found["component"] or found["hint"]
+        if name.lower() not in _FRAMED_TAGS or self._patience <= 0:
+            return
+        ends = rf"</{name}>|\{{\{{[<%][ \t]*/[ \t]*{name}[ \t]*[>%]\}}\}}|\{{%[ \t]*end{name}[ \t]*%\}}"
+        stop = self._look_for(rf"^[ \t]*(?:{ends})[ \t]*$", end)
+        if stop is None:
+            return
+        start = self._text.rfind("\n", 0, at) + 1
+        lead = self._lead(at)
+        column, first = _width(self._text[start:at]), self._text[end : stop.start()].lstrip("\n").split("\n", 1)[0]
+        inside = _width(first[: len(first) - len(first.lstrip())])
+        self._bodies.append(_Body(until=stop.start(), column=column, width=max(0, inside - column)))
+        if self._frame(self._bodies[-1]):
+            self._hide(at, at, "> ", "> ")
+            self.blocks.leads[start] = f"{lead}> "
+
     def _indent_body(self, indent: int) -> None:
         self._indents.append(len(self._bodies))
-        self._bodies.append(_Body(indent=indent + 4))
+        self._dressed.append(len(self._bodies))
+        self._bodies.append(_Body(indent=indent + 4, column=indent, width=4))
 
-    def _label(self, begin: int, end: int, title: Span | None, kind: str, prefix: str = "") -> None:
+    def _label(
+        self, begin: int, end: int, title: Span | None, kind: str, prefix: str = "", framed: bool = False
+    ) -> None:
         """A marker's line as readers see it: its title, else what it is; a paragraph of its own."""
-        before = "\n" if self._after_text else ""
+        lead = self._lead(begin)
+        sign = "> " if framed and self._frame(self._bodies[-1]) else ""
+        before = (f"\n{lead}" if self._after_text else "") + sign
+        below = "\n" + f"{lead}{sign}".rstrip() if ">" in f"{lead}{sign}" else "\n"
         if title is not None and self._text[slice(*title)].strip():
-            bold = "" if re.search(r"[*_`$\[]", self._text[slice(*title)]) else "**"
-            self._hide(begin, title[0], before + bold + prefix, bold)
-            self._hide(title[1], end, f"{bold}\n", bold)
+            bold = "" if re.search(r"\*|__", self._text[slice(*title)]) else "**"
+            self._hide(begin, title[0], before + bold + prefix, sign + bold)
+            self._hide(title[1], end, f"{bold}{below}", bold)
         elif kind:
             words = "See also" if kind == "seealso" else kind.replace("-", " ").capitalize()
-            self._hide(begin, end, f"{before}**{words}**\n", f"**{words}**")
+            self._hide(begin, end, f"{before}**{words}**{below}", f"{sign}**{words}**")
         else:
             self._hide_line(begin, end)
         # A blank line stands below it already.
@@ -555,10 +825,10 @@ class _Scan:
             self.passed = line_end
             if not self._text[stop:line_end].strip():
                 self.blocks.hidden.pop()
-                self._hide(
-                    at if self._text[begin:at].strip() else self._text.rfind("\n", 0, at) + 1,
-                    min(line_end + 1, len(self._text)),
-                )
+                if self._text[begin:at].strip():
+                    self._hide(at, min(line_end + 1, len(self._text)))
+                else:
+                    self._hide_line(at, line_end)
 
     def _read_formula(self, found: re.Match[str], at: int) -> None:
         """A formula on lines of its own is one paragraph, blank lines and all."""
@@ -566,8 +836,16 @@ class _Scan:
         stop = self._text.find(closing, found.end(), found.end() + _FORMULA_MAX)
         if stop >= 0 and self._text.count("\n", at, stop) <= _FORMULA_LINES:
             if label := _FORMULA_LABEL.match(self._text, stop + len(closing)):
+                self._number(at, stop, label)
                 self._hide(*label.span())
             self._pass_formula(at, stop + len(closing))
+
+    def _number(self, start: int, stop: int, label: re.Match[str] | None) -> None:
+        """The number by which pages refer to a formula stands beside it."""
+        number = self._titles.get(f"eq`{label['name']}") if label else None
+        if number and _COUNTED.search(self._text, start, stop) is None:
+            last = start + len(self._text[start:stop].rstrip(" \t\n>"))
+            self._hide(last, last, f" \\tag{{{number.strip('()')}}}")
 
     def _pass_formula(self, start: int, end: int) -> None:
         if "\n" in self._text[start:end]:
@@ -579,7 +857,7 @@ class _Scan:
     def _note_indents(self, start: int, end: int) -> None:
         """The lines of a formula move left with the body that they stand in."""
         at = self._text.find("\n", start, end) + 1
-        while self._indents and at > 0:
-            line = self._text[at : at + 4 * len(self._indents)]
+        while self._dressed and at > 0:
+            line = self._text[at : at + 4 * len(self._indents) + self._bodies[self._dressed[-1]].column]
             self._move_left(at, len(line) - len(line.lstrip(" \t")))
             at = self._text.find("\n", at, end) + 1

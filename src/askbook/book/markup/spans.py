@@ -10,7 +10,10 @@ from dataclasses import dataclass
 Span = tuple[int, int]
 
 _TICKS = re.compile("`+")
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+# Code ends with its paragraph, and in a table with its row.
+_BREAK = re.compile(r"\n(?=[ \t]*(?:\n|\|))")
+_NEWLINE = re.compile("\n")
+_BLANKS = re.compile(r"[^\S\n]*+")
 _CONTAINER = re.compile(r"[ \t>]*")
 
 _LABELS_NAMES = """
@@ -33,6 +36,11 @@ class Hidden:
     parsed: str | None = None
 
 
+def to_target(path: str) -> str:
+    """A path as a link of Markdown has it."""
+    return f"<{path}>" if re.search(r"[\s()]", path) else path
+
+
 def to_parsed(text: str, hidden: Sequence[Hidden], math: Sequence[Span]) -> str:
     """What the parser of blocks is given: line by line the same, without what is hidden and with formulas as plain words."""
     parts: list[str] = []
@@ -47,8 +55,9 @@ def to_parsed(text: str, hidden: Sequence[Hidden], math: Sequence[Span]) -> str:
     return "".join(parts) + text[at:]
 
 
-def _order(run: Hidden) -> Span:
-    return run.start, -run.end
+def _order(run: Hidden) -> tuple[int, bool, int]:
+    """What is put in before what is hidden from there on."""
+    return run.start, run.end > run.start, -run.end
 
 
 def _as_words(formula: str) -> str:
@@ -79,12 +88,36 @@ def whole_lines(text: str, hidden: Hidden) -> Hidden:
     """Where nothing else stands on its lines, the lines go as well."""
     if hidden.filler.strip() or hidden.parsed is not None:
         return hidden
-    line_start = text.rfind("\n", 0, hidden.start) + 1
-    line_end = text.find("\n", hidden.end)
-    line_end = len(text) if line_end < 0 else line_end
-    if text[line_start : hidden.start].strip() or text[hidden.end : line_end].strip():
+    line_start, line_end = find_blank_before(text, hidden.start), find_blank_behind(text, hidden.end)
+    if line_start is None or line_end is None:
         return hidden
     return Hidden(line_start, min(line_end + 1, len(text)))
+
+
+def find_blank_before(text: str, at: int, signs: str = "") -> int | None:
+    """Where the line begins, if only these signs stand before. A line may be as long as its file: who asks reads no more of it."""
+    while at and text[at - 1] != "\n":
+        if not text[at - 1].isspace() and text[at - 1] not in signs:
+            return None
+        at -= 1
+    return at
+
+
+def find_blank_behind(text: str, at: int) -> int | None:
+    """Where the line ends, if nothing else stands behind."""
+    blanks = _BLANKS.match(text, at)
+    end = blanks.end() if blanks else at
+    return end if text[end : end + 1] in ("", "\n") else None
+
+
+class Lines:
+    """Where lines begin: looked up, for a line may be as long as its file."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(found.end() for found in _NEWLINE.finditer(text))]
+
+    def start_of(self, place: int) -> int:
+        return self._starts[bisect_right(self._starts, place) - 1]
 
 
 class CodeSpans:
@@ -93,7 +126,7 @@ class CodeSpans:
     def __init__(self, text: str, start: int, end: int) -> None:
         self._runs = [(match.start(), match.end()) for match in _TICKS.finditer(text, start, end)]
         self._starts = [run[0] for run in self._runs]
-        self._breaks = [match.start() for match in _BLANK_LINE.finditer(text, start, end)] if self._runs else []
+        self._breaks = [match.start() for match in _BREAK.finditer(text, start, end)] if self._runs else []
         self._next_alike = self._pair()
 
     def _pair(self) -> list[int | None]:

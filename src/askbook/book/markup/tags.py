@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from askbook.book.markup.spans import LABELS, Hidden, Span
+from askbook.book.markup.spans import LABELS, Hidden, Lines, Span, find_blank_before, find_blank_behind, to_target
 
 ESM = r"(?=import[ \t{*\"']|export[ \t{*])\w++"
 _EXPRESSION_END = re.compile(r"\*/\s*+\}")
@@ -29,6 +29,7 @@ _EXPORT = re.compile(
     rf"|{_BRACES}(?:\s*+{_FROM})?{_LINE_END}|\*\s*+(?:as\s++{_NAME}\s*+)?{_FROM})",
     re.MULTILINE,
 )
+_SPACE = re.compile(r"\s{0,200}+")
 _LOOK_AHEAD = 100_000
 _CODE_STOP = re.compile(r"[\"'`{}()\[\]<>\n]")
 _OPENERS, _CLOSERS = "{([", "})]"
@@ -60,12 +61,13 @@ _SHOWN = re.compile(
     re.DOTALL,
 )
 _VALUE = re.compile(r"\b(?P<name>value|name)\s*=\s*(?P<quote>[\"'])(?P<value>[^\"'\n]{1,100})(?P=quote)")
-_SOURCE = re.compile(r"\bsrc\s*=\s*(?P<quote>[\"'])(?!\w+:|//)(?P<value>[^\s\"'()<>\[\]{}`\\]{1,1000})(?P=quote)")
+_SOURCE = re.compile(r"\bsrc\s*=\s*(?P<quote>[\"'])(?!\w+:|//)(?P<value>[^\n\"'<>\[\]{}`\\]{1,1000})(?P=quote)")
 _ALT = re.compile(r"\balt\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote)|\n\s*\n).){1,1000})(?P=quote)", re.DOTALL)
 _TYPE = re.compile(r"\b(?:type|kind|variant|intent)\s*=\s*[\"'](\w+)[\"']")
 _ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
 _ITEM = re.compile(r"[\"'`]([^\"'`]{1,100})[\"'`]")
 _ANY_TAG = re.compile(r"<[^<>\n]*+>")
+_LISTING_NUMBER = re.compile(r"<Listing\s+number=\"(?P<number>[\w.-]{1,20})\"")
 _UNTITLED = frozenset(["callout", "aside", "admonition", "alert"])
 _TABS = frozenset(["tab", "tabitem", "tabs.tab", "tabpanel"])
 
@@ -73,8 +75,8 @@ _TABS = frozenset(["tab", "tabitem", "tabs.tab", "tabpanel"])
 class Tags:
     """Shows tags as their words; of tabs that are named in a row it keeps the names that are still to come."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, lines: Lines) -> None:
+        self._text, self._lines = text, lines
         self._rows: list[list[str]] = []
         self._closed: dict[str, bool] = {}
         self._code_ends: set[int] = set()
@@ -85,13 +87,19 @@ class Tags:
         if mdx or name.lower() in _ALONE:
             return True
         if name.lower() in _HTML:
-            return self._text[begin + 1] == "/" or self._text[begin + 1 + len(name)] != ">" or self._is_closed(name)
+            bare = self._text[begin + 1 + len(name)] == ">"
+            return self._text[begin + 1] == "/" or not bare or self._is_closed(name) or self._is_alone(begin, name)
         if not name[:1].isupper() and "-" not in name:
             return False
         if self._text[begin + 1] == "/":
             return True
         is_bare = self._text[begin + 1 + len(name)] == ">"
         return not is_bare or self._closes_soon(begin, name) or (self._opens_line(begin) and self._is_closed(name))
+
+    def _is_alone(self, begin: int, name: str) -> bool:
+        """A `<details>` on a line of its own that its author forgot to close."""
+        ends = find_blank_behind(self._text, begin + len(name) + 2) is not None
+        return name.lower() in _PARTING and ends and self._opens_line(begin)
 
     def is_whole(self, begin: int, end: int, name: str) -> bool:
         """Among words a component has attributes, closes itself or is closed; `a <B and c> d` is not."""
@@ -139,7 +147,15 @@ class Tags:
         elif name in _STRUCK:
             yield Hidden(begin, end, "~~")
         elif name in _BOLD:
-            yield Hidden(begin, end, f"**{self._gap(end)}" if closing else "**")
+            # Bold begins and ends at a word.
+            words = _SPACE.match(self._text, end).end()  # pyright: ignore[reportOptionalMemberAccess]
+            said = len(self._text[max(0, begin - 200) : begin].rstrip()) - min(begin, 200) + begin
+            if not closing:
+                yield Hidden(begin, words, "**")
+            elif said < begin:
+                yield from (Hidden(said, said, f"**{self._gap(end)}", "**"), Hidden(begin, end))
+            else:
+                yield Hidden(begin, end, f"**{self._gap(end)}")
         elif name == "li" and not closing and self._opens_line(begin):
             yield Hidden(begin, end, "- ", "- ")
         else:
@@ -152,7 +168,7 @@ class Tags:
         if source and not any(sign in words for sign in "[]\n"):
             start, stop = alt.span("value") if alt else (begin, begin)
             yield Hidden(begin, start, "![")
-            yield Hidden(stop, end, f"]({source['value']})" if alt else f"![]({source['value']})")
+            yield Hidden(stop, end, f"{']' if alt else '![]'}({to_target(source['value'])})")
         elif alt:
             yield from self._between(begin, end, [alt.span("value")], "")
         else:
@@ -171,6 +187,9 @@ class Tags:
             self._rows.append(_ITEM.findall(items["items"])[::-1] if items else [])
         is_tab = name in _TABS
         shown = [one.span("value") for one in _SHOWN.finditer(self._text, begin, end)]
+        numbered = _LISTING_NUMBER.match(self._text, begin, end) if shown else None
+        if numbered:
+            shown = [numbered.span("number"), *(one for one in shown if one[0] > numbered.end())]
         if not shown and is_tab and (value := _VALUE.search(self._text, begin, end)):
             shown = [value.span("value")]
         if shown and self._is_in_heading(begin):
@@ -179,7 +198,8 @@ class Tags:
             yield Hidden(begin, end, f"({words})", "")
         elif shown:
             bold = "**" if is_tab or self._opens_line(begin) else ""
-            yield from self._between(begin, end, shown, bold, self._break_above(begin) if is_tab else "")
+            above = self._break_above(begin) if is_tab else ""
+            yield from self._between(begin, end, shown, f"{bold}Listing " if numbered else bold, above)
         if shown:
             return
         label = ""
@@ -188,7 +208,7 @@ class Tags:
         elif name in _UNTITLED and (kind := _TYPE.search(self._text, begin, end)):
             label = kind[1].capitalize()
         elif name in LABELS or name in _UNTITLED:
-            label = name.capitalize()
+            label = "Note" if name in _UNTITLED else name.capitalize()
         if label and self._opens_line(begin):
             yield Hidden(begin, end, f"**{label}**{self._gap(end)}", f"**{label}**")
         else:
@@ -197,6 +217,7 @@ class Tags:
     def _between(self, begin: int, end: int, shown: list[Span], bold: str, above: str = "") -> Iterator[Hidden]:
         """The first of the words is the title, in bold where the tag opens its line."""
         at, filler = begin, above + bold
+        bold = bold[:2] if bold.startswith("**") else ""
         for number, (start, stop) in enumerate(shown):
             yield Hidden(at, start, filler if number == 0 else f"{bold if number == 1 else ''} ")
             at = stop
@@ -204,23 +225,22 @@ class Tags:
         yield Hidden(at, end, f"{last}{self._gap(end)}" if bold else " ", last)
 
     def _is_in_heading(self, begin: int) -> bool:
-        return self._text.startswith("#", self._text.rfind("\n", 0, begin) + 1)
+        return self._text.startswith("#", self._lines.start_of(begin))
 
     def _gap(self, end: int) -> str:
         """Below a label stands a blank line."""
-        line_end = self._text.find("\n", end)
-        return "\n\n" if self._text[end : line_end if line_end >= 0 else len(self._text)].strip() else "\n"
+        return "\n\n" if find_blank_behind(self._text, end) is None else "\n"
 
     def _break_above(self, begin: int) -> str:
         """What parts a tab from the words before it, on its line or on the one above."""
-        line = self._text.rfind("\n", 0, begin) + 1
+        line = self._lines.start_of(begin)
         if _ANY_TAG.sub("", self._text[max(line, begin - 300) : begin]).strip():
             return "\n\n"
-        above = max(self._text.rfind("\n", 0, max(line - 1, 0)) + 1, line - 300)
+        above = max(self._lines.start_of(max(line - 1, 0)), line - 300)
         return "\n" if _ANY_TAG.sub("", self._text[above:line]).strip() else ""
 
     def _opens_line(self, begin: int) -> bool:
-        return not self._text[self._text.rfind("\n", 0, begin) + 1 : begin].strip(" \t>")
+        return find_blank_before(self._text, begin, ">") is not None
 
 
 def comment_end(text: str, at: int, closing: str) -> int:

@@ -32,6 +32,8 @@ CONFIGS = tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "mts",
 _KEYS = ("title", "url", "baseUrl", "presets", "themeConfig")
 _PREFIX = re.compile(r"\A\d++\s*+[-_.]++\s*+(?=[^-_.\s])")
 _NO_PREFIX = re.compile(r"\d+[-_.]\d+")
+# What an item of a sidebar may say beside what is read of it.
+_UNREAD = ("link", "href", "collapsed", "collapsible", "className", "customProps", "description", "key", "value")
 CATEGORIES = ("_category_.json", "_category_.yml", "_category_.yaml")
 _OVERVIEWS = ("index", "readme")
 
@@ -43,6 +45,7 @@ def read_docusaurus(files: Files, folder: str) -> Site | None:
     found = files.javascript(config, _KEYS)
     values: dict[str, Any] = found if isinstance(found, dict) else {}
     options = _docs_options(values)
+    files.complain_unread(config, options, ("path", "routeBasePath", "sidebarPath", "exclude"))
     docs = files.inside(folder, options.get("path") or "docs", config, "path")
     if docs is None or not files.is_folder(docs):
         return None
@@ -116,6 +119,8 @@ def _read_nav(files: Files, folder: str, docs: str, options: dict[str, Any], pag
     if sidebars is None or options.get("sidebarPath") is False:
         return ()
     read = files.yaml(sidebars) if sidebars.endswith(".json") else files.javascript(sidebars)
+    if isinstance(read, dict) and not sidebars.endswith(".json"):
+        files.complain_unread_parts(sidebars, read, lambda key: key not in _UNREAD)
     bars = [bar for bar in read.values() if isinstance(bar, list | dict)] if isinstance(read, dict) else []
 
     folders: set[str] = set()

@@ -58,6 +58,7 @@ def read_hugo(files: Files, folder: str) -> Site | None:
         title=to_text(dig(own, "title")) or to_text(values.get("title")),
         base_url=to_base_url(dig(own, "baseurl") or values.get("baseurl"), language if in_folder else None),
         read_nav=partial(_read_nav, content, language),
+        ignore=("*.ipynb",),
         language=language,
     )
 

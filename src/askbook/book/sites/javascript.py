@@ -2,7 +2,7 @@
 
 What is no literal is unknown (None): calls, functions, conditions. A name stands for the literal it was given in the same
 file or in a file of the book that is imported by a relative path; `a || b` is b where a is unknown, since no environment
-variable is set here; a call keeps its arguments (`defineConfig({…})`), and one of a function of the file that does nothing
+variable is set here; an unknown `...spread` is a call of that name in its place; a call keeps its arguments (`defineConfig({…})`), and one of a function of the file that does nothing
 but return a literal is that literal.
 """
 
@@ -20,6 +20,7 @@ MAX_DEPTH = 40
 MAX_VALUES = 100_000
 MAX_FILES = 20
 MAX_TYPE = 20
+SPREAD = "..."
 
 _TOKEN = re.compile(
     r"""(?P<space>\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))
@@ -500,9 +501,11 @@ class _Reading:
     def _resolve_list(self, items: list[object], file: _File, depth: int) -> list[object]:
         found: list[object] = []
         for item in items:
+            if self._budget <= 0:
+                break
             if isinstance(item, _Spread):
                 spread = self.resolve(item.value, file, depth + 1)
-                found += spread if isinstance(spread, list) else []
+                found += spread if isinstance(spread, list) else [Call(SPREAD, [])]
             else:
                 found.append(self.resolve(item, file, depth + 1))
         return found
@@ -513,7 +516,7 @@ class _Reading:
             value = self.resolve(item, file, depth + 1)
             if isinstance(key, tuple):
                 spread = find_object(value)
-                found |= spread if isinstance(spread, dict) else {}
+                found |= spread if isinstance(spread, dict) else {SPREAD: Call(SPREAD, [])}
             else:
                 found[key] = value
         return found

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from askbook.book.front_matter import FrontMatter
+from askbook.book.markup.references import flatten
 from askbook.book.sites.site import (
     Files,
     Leaf,
@@ -26,6 +27,8 @@ from askbook.book.sites.site import (
 )
 
 _LINK = re.compile(r"\[((?:[^\[\]\\]|\\.)*)\]\(([^()\s]+)\)")
+_RELATIVE = re.compile(r"base_path:[^#\n]*!relative[ \t]+\$(config|docs)_dir/?([\w./-]*)")
+_MOST_FOLDERS = 20
 _LITERATE = ("SUMMARY.md", "README.md")
 
 
@@ -51,9 +54,29 @@ def read_mkdocs(files: Files, folder: str) -> Site | None:
         title=to_text(values.get("site_name")),
         base_url=to_base_url(values.get("site_url")),
         read_nav=partial(_read_nav, files, docs, config, values.get("nav")),
+        # Without the plugin the braces are text on the site as well.
+        values=flatten(values.get("extra")) if "macros" in raw or "extradata" in raw else {},
+        snippets=_snippet_folders(files, folder, docs, config, values.get("markdown_extensions"), raw),
         ignore=tuple(str(values.get("exclude_docs") or "").split("\n")),
         language=to_text(dig(values, "theme", "language")) or "en",
     )
+
+
+def _snippet_folders(
+    files: Files, folder: str, docs: str, config: str, extensions: object, raw: str
+) -> tuple[str, ...]:
+    """`pymdownx.snippets: base_path`, which counts from the folder of mkdocs.yml."""
+    written: list[object] = []
+    for one in extensions if isinstance(extensions, list) else [extensions]:
+        paths = dig(one, "pymdownx.snippets", "base_path")
+        written += paths if isinstance(paths, list) else [paths]
+    found = [files.inside(folder, path, config, "base_path") for path in written[:_MOST_FOLDERS]]
+    # The YAML reader builds nothing of a tag.
+    found += [
+        files.inside(folder if root == "config" else docs, f"./{below}", config, "base_path")
+        for root, below in _RELATIVE.findall(raw)[:_MOST_FOLDERS]
+    ]
+    return tuple(dict.fromkeys(path for path in found if path is not None))
 
 
 def _route(flat: bool, path: str, _front: FrontMatter) -> str:

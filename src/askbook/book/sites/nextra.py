@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from askbook.book.front_matter import FrontMatter
+from askbook.book.sites.javascript import SPREAD
 from askbook.book.sites.site import (
     Files,
     Nav,
@@ -66,10 +67,35 @@ def _route(base: str, path: str, _front: FrontMatter) -> str:
     return f"{base}/{route}".strip("/")
 
 
+def _complain_missing(files: Files, path: str, meta: dict[str, Any]) -> None:
+    """Keys that name neither a page nor a folder beside the file; a separator, a menu, a link and `*` name none."""
+    folder = posixpath.dirname(path)
+    names = {without_extension(re.sub(r"\.[jt]sx?$", "", name)) for name in files.names(folder)}
+    if any(name.startswith("[") for name in names):
+        return
+    pages = [key for key, value in meta.items() if key != "*" and (isinstance(value, str) or _is_page(value))]
+    if missing := [key for key in pages if key not in names]:
+        count = f"{len(missing)} page{'' if len(missing) == 1 else 's'}"
+        named = ", ".join(repr(key[:60]) for key in missing[:5]) + (" …" if len(missing) > 5 else "")
+        files.complain(path, f"it names {count} that this book does not have: {named}")
+
+
+def _is_read(key: str) -> bool:
+    """Of an entry of a `_meta` file."""
+    return key in ("title", "items", SPREAD)
+
+
+def _is_page(value: object) -> bool:
+    is_other = dig(value, "type") in ("separator", "menu") or dig(value, "display") == "hidden" or dig(value, "href")
+    return isinstance(value, dict) and not is_other
+
+
 def _read_nav(files: Files, docs: str, _pages: Pages, likely: Pages) -> Nav:
     """The keys of a folder's `_meta` come first, in their order; what it does not name follows by name."""
     written = files.first(docs, *_GLOBAL)
     whole = files.javascript(written) if written else None
+    if written and isinstance(whole, dict):
+        files.complain_unread_parts(written, whole, _is_read)
     metas: dict[str, dict[str, Any]] = {}
 
     def meta(folder: str) -> dict[str, Any]:
@@ -86,6 +112,10 @@ def _read_nav(files: Files, docs: str, _pages: Pages, likely: Pages) -> Nav:
         else:
             path = files.first(folder, *_META)
             found = None if path is None else files.yaml(path) if path.endswith("json") else files.javascript(path)
+            if path and isinstance(found, dict):
+                if not path.endswith("json"):
+                    files.complain_unread_parts(path, found, _is_read)
+                _complain_missing(files, path, found)
         return found if isinstance(found, dict) else {}
 
     def rank(path: str, own: str | None) -> tuple[object, ...]:

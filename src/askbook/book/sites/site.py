@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from askbook.book.front_matter import FrontMatter, read_settings
 from askbook.book.manifest import prettify
-from askbook.book.sites.javascript import read_javascript
+from askbook.book.sites.javascript import SPREAD, Call, read_javascript
 from askbook.domain import Problem
 
 MAX_CONFIG_BYTES = 1024 * 1024
@@ -100,6 +100,10 @@ class Site:
     front_page: str = "index"
     only_nav: bool = False
     """Pages outside the navigation are not published."""
+    values: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the variables that its pages may name."""
+    snippets: tuple[str, ...] = ()
+    """The folders that its pages include snippets from."""
     underscored: bool = False
     """A name that begins with `_` means nothing to this generator."""
 
@@ -273,7 +277,25 @@ class Files:
             self.complain(
                 path, "what this file says is made by a program, which is not run; the book is read without it"
             )
+        if isinstance(found, dict):
+            self.complain_unread(path, found, wanted)
         return found
+
+    def complain_unread(self, path: str, values: Mapping[str, object], wanted: Iterable[str]) -> None:
+        """Of a file whose rest can be read: what a program would make."""
+        unread = [key for key in wanted if key in values and (values[key] is None or isinstance(values[key], Call))]
+        if unread:
+            named = ", ".join(f"`{key}`" for key in unread)
+            self.complain(path, f"{named}: made by a program, which is not run; the book is read without it", unread[0])
+
+    def complain_unread_parts(self, path: str, parts: Mapping[str, object], is_read: Callable[[str], bool]) -> None:
+        """Of a navigation: the parts in which a program would make something that is read. `is_read`: the keys within."""
+        unread = [key for key, part in parts.items() if _is_made(part, is_read)]
+        if unread:
+            named = "the whole" if SPREAD in unread else ", ".join(f"`{key}`" for key in unread[:5])
+            self.complain(
+                path, f"{named}: in part made by a program, which is not run; the book is read without that part"
+            )
 
     def _import(self, path: str, source: str) -> tuple[str, str] | None:
         whole = join(posixpath.dirname(path), source)
@@ -284,6 +306,14 @@ class Files:
         found = next((name for name in names if self.is_file(name)), None)
         text = self.text(found) if found else None
         return (found, text) if found and text is not None else None
+
+
+def _is_made(value: object, is_read: Callable[[str], bool]) -> bool:
+    if isinstance(value, list):
+        return any(_is_made(one, is_read) for one in value)
+    if isinstance(value, dict):
+        return any(_is_made(one, is_read) for key, one in value.items() if is_read(key))
+    return value is None or isinstance(value, Call)
 
 
 def join(folder: str, written: str) -> str | None:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from askbook.book.front_matter import FrontMatter
+from askbook.book.markup.references import flatten
 from askbook.book.sites.site import (
     EXTENSIONS,
     MAX_SECTIONS,
@@ -51,6 +52,9 @@ def read_jupyter_book(files: Files, folder: str) -> Site | None:
         title=to_text(values.get("title")),
         base_url=to_base_url(dig(values, "html", "baseurl")),
         read_nav=partial(_read_toc, files, toc, folder),
+        values=flatten(
+            dig(values, "sphinx", "config", "myst_substitutions") or dig(values, "parse", "myst_substitutions")
+        ),
         ignore=("_build/", *map(_anchored, to_texts(values.get("exclude_patterns")))),
         underscored=True,
         front_page=to_text(dig(files.yaml(toc), "root")) or "intro",
@@ -76,11 +80,26 @@ def read_sphinx(files: Files, folder: str) -> Site | None:
         title=_assigned(text, "project") or _assigned(text, "html_title"),
         base_url=to_base_url(_assigned(text, "html_baseurl")),
         read_nav=partial(_read_trees, files, docs, root),
+        values=_substitutions(text),
         ignore=("_build/", "_templates/", *map(_anchored, excluded)),
         language=_assigned(text, "language") or "en",
         front_page=root,
         underscored=True,
     )
+
+
+def _substitutions(text: str) -> dict[str, str]:
+    """The texts of a dictionary that conf.py writes out."""
+    found = re.search(r"^myst_substitutions\s*=\s*\{", text, re.MULTILINE)
+    pairs = re.compile(
+        r"\s*(?:#[^\n]*\n\s*)*(?:'([^'\\\n]+)'|\"([^\"\\\n]+)\")\s*:\s*(?:'([^'\\\n]*)'|\"([^\"\\\n]*)\"|[^\s'\"][^,\n]*)\s*,?"
+    )
+    values: dict[str, str] = {}
+    at = found.end() if found else len(text)
+    while pair := pairs.match(text, at):
+        values[pair[1] or pair[2]] = pair[3] or pair[4] or ""
+        at = pair.end()
+    return flatten(values)
 
 
 def _anchored(pattern: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ from askbook.onnx import (
     open_tokenizer,
     printable,
     sha256_of,
+    share,
 )
 
 if TYPE_CHECKING:
@@ -60,8 +62,8 @@ class MiniLM:
         self._weights = weights or bundled_weights()
         check_present(EmbedderUnavailable, self._weights.model, self._weights.tokenizer)
         # A lane each, with a model each, so that a question never waits behind a batch of an ingestion.
-        self._passages = Lane("embed", partial(_load, self._weights, threads), steps_back=True)
-        self._queries = Lane("embed", partial(_load, self._weights, 1))
+        self._passages = Lane("embed", partial(share, _load, self._weights, threads), steps_back=True)
+        self._queries = Lane("embed", partial(share, _load, self._weights, 1))
 
     @property
     def name(self) -> str:
@@ -71,7 +73,7 @@ class MiniLM:
     def dimension(self) -> int:
         if self._weights.model_sha256 is not None:
             return 384
-        return len(_run(*self._queries.load(), []))
+        return len(_run(self._queries.load(), []))
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         return await self._passages.run(partial(_embed, list(texts)))
@@ -84,22 +86,27 @@ class MiniLM:
         self._queries.close()
 
 
-def _load(weights: Weights, threads: int) -> tuple[InferenceSession, Tokenizer]:
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class _Model:
+    session: InferenceSession
+    tokenizer: Tokenizer
+
+
+def _load(weights: Weights, threads: int) -> _Model:
     check_published(
         weights, EmbedderUnavailable, "the embedding model", "Install it anew; until then search by keywords."
     )
     session = open_session(weights.model, threads, EmbedderUnavailable)
-    return session, open_tokenizer(weights.tokenizer, EmbedderUnavailable)
+    return _Model(session, open_tokenizer(weights.tokenizer, EmbedderUnavailable))
 
 
-def _embed(texts: list[str], loaded: tuple[InferenceSession, Tokenizer]) -> list[Vector]:
-    session, tokenizer = loaded
-    encodings = tokenizer.encode_batch([printable(text) for text in texts], add_special_tokens=False)
-    return [_embed_windows(session, tokenizer, split_windows(encoding.ids)) for encoding in encodings]
+def _embed(texts: list[str], model: _Model) -> list[Vector]:
+    encodings = model.tokenizer.encode_batch([printable(text) for text in texts], add_special_tokens=False)
+    return [_embed_windows(model, split_windows(encoding.ids)) for encoding in encodings]
 
 
-def _embed_windows(session: InferenceSession, tokenizer: Tokenizer, windows: Iterator[Window]) -> Vector:
-    return to_unit(np.sum([_run(session, tokenizer, one) * max(1, len(one)) for one in windows], axis=0))
+def _embed_windows(model: _Model, windows: Iterator[Window]) -> Vector:
+    return to_unit(np.sum([_run(model, one) * max(1, len(one)) for one in windows], axis=0))
 
 
 def split_windows(ids: Sequence[int]) -> Iterator[Window]:
@@ -111,12 +118,12 @@ def split_windows(ids: Sequence[int]) -> Iterator[Window]:
     return (list(ids[start:end]) for start, end in pairwise(cuts))
 
 
-def _run(session: InferenceSession, tokenizer: Tokenizer, window: Window) -> Vector:
+def _run(model: _Model, window: Window) -> Vector:
     """One at a time: an int8 graph rounds by what else is in its batch, and a batch of such lengths gains no time."""
-    first, last = _special_ids(tokenizer)
-    ids = np.array([[first, *window, last]], dtype=_input_type(session))
+    first, last = _special_ids(model.tokenizer)
+    ids = np.array([[first, *window, last]], dtype=_input_type(model.session))
     given = dict(zip(INPUTS, (ids, np.ones_like(ids), np.zeros_like(ids)), strict=True))
-    found: Any = session.run(None, {node.name: given[node.name] for node in session.get_inputs()})[0]
+    found: Any = model.session.run(None, {node.name: given[node.name] for node in model.session.get_inputs()})[0]
     # A vector for each token, unless the graph has pooled them.
     return to_unit(found[0] if found.ndim == 2 else found[0].mean(axis=0))
 

@@ -1,0 +1,614 @@
+"""What was found, answered and said: the bodies of /search, /ask, /chat and the sessions, with the seeds' names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Annotated, Any, Self
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from askbook.answer.check.marks import drop_marks
+from askbook.domain import (
+    LIVE_MESSAGES,
+    RETRIEVAL_TOOL,
+    TIER_MAX,
+    Account,
+    Answer,
+    AnsweredBy,
+    AnswerEvent,
+    Chunk,
+    ConfidenceLevel,
+    Delta,
+    Message,
+    Passage,
+    PassagesFound,
+    Quote,
+    RefusalReason,
+    Replied,
+    Reply,
+    Retrieval,
+    Searching,
+    SearchMode,
+    SearchOutcome,
+    Source,
+    Statement,
+    Thread,
+    to_public_id,
+)
+from askbook.shapes.body import Addressed, Body, body_of
+from askbook.shapes.problems import ErrorResponse
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+Milliseconds = Annotated[float, Field(ge=0)]
+ChunkPlace = body_of(
+    Chunk,
+    *("id", "text", "book_id", "url", "embed_text", "embed_hash", "source_file_hash", "pieces", "sections", "version"),
+    *("word_count", "token_count", "char_count", "created_at", "updated_at", "embedded_at", "embedding_model"),
+)
+"""Where a chunk stands, and for whom it was written."""
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+class SearchResult(Addressed, ChunkPlace):
+    text: str
+    score: Share = Field(description="The calibrated relevance; results are in its order.")
+    chunk_id: str
+    rank: int
+    similarity: float | None = Field(description="The raw cosine; null for a chunk without a vector.")
+    keyword_score: float | None = Field(description="The raw BM25 score; null where no word matched.")
+    re_ranking_score: Share | None = Field(description="The reranker's own score; null without one.")
+
+    @classmethod
+    def from_passage(cls, passage: Passage) -> Self:
+        return cls.of(
+            passage.chunk,
+            chunk_id=passage.chunk.id,
+            score=passage.rating,
+            rank=passage.rank,
+            similarity=passage.similarity,
+            keyword_score=passage.keyword_score,
+            re_ranking_score=passage.rerank_score,
+        )
+
+
+class QueryKeywords(Body):
+    """A sparse vector: the ids of the question's words and their weights."""
+
+    indices: list[int]
+    values: list[float]
+
+
+class Retrieved(Body):
+    """What every search tells of itself: seed 002's RetrievalContext, and seed 004's vector where it was asked for."""
+
+    retrieved_at: datetime
+    filter_applied: str | None = Field(description="The prefix of an address or a heading that it was kept to.")
+    query_embedding: list[float] | None = Field(
+        description="The question's vector, where `include_embedding` asked for it; null where the words alone were "
+        "searched."
+    )
+    query_keywords: QueryKeywords | None = Field(description="The weights of its words, likewise.")
+
+    @classmethod
+    def from_search(cls, outcome: SearchOutcome | None, include_embedding: bool, **named: Any) -> Self:
+        prefixes = (outcome.filters.url_prefix, outcome.filters.heading_prefix) if outcome else ()
+        shown = outcome if include_embedding else None
+        keywords = {"indices": [*shown.keywords], "values": [*shown.keywords.values()]} if shown else None
+        return cls(
+            retrieved_at=(outcome and outcome.retrieved_at) or datetime.now(UTC),
+            filter_applied=" and ".join(filter(None, prefixes)) or None,
+            query_embedding=list(shown.vector) if shown and shown.vector is not None else None,
+            query_keywords=QueryKeywords(**keywords) if keywords else None,
+            **named,
+        )
+
+
+class SearchResponse(Retrieved):
+    query: str
+    results: list[SearchResult]
+    total_found: int
+    hardware_tier_filter: int
+    module_filter: str | None
+    book_id: str
+    mode: SearchMode = Field(description="As it was searched: `keyword` where the embedder did not answer.")
+    embedding_time_ms: float
+    retrieval_time_ms: float
+    notices: list[str] = Field(description="A service that did not take part.")
+
+    @classmethod
+    def from_outcome(cls, outcome: SearchOutcome, include_embedding: bool = False, book_id: str | None = None) -> Self:
+        filters = outcome.filters
+        return cls.from_search(
+            outcome,
+            include_embedding,
+            query=outcome.query,
+            results=[SearchResult.from_passage(passage) for passage in outcome.passages],
+            total_found=outcome.total_found,
+            hardware_tier_filter=TIER_MAX if filters.hardware_tier is None else filters.hardware_tier,
+            module_filter=filters.module,
+            book_id=book_id or filters.book_id,
+            mode=outcome.mode,
+            embedding_time_ms=outcome.embedding_ms,
+            retrieval_time_ms=outcome.retrieval_ms,
+            notices=outcome.notices,
+        )
+
+
+class ConfidenceMetrics(Body):
+    """Seed 004's, over the calibrated relevance of the five best passages."""
+
+    average_similarity: Share
+    min_similarity: Share
+    max_similarity: Share
+    num_chunks: Count = Field(
+        description="The best passages that were found, five at most, whatever `top_k` leaves of them."
+    )
+    chunk_diversity: Share
+    confidence_level: ConfidenceLevel
+    should_answer: bool
+    chance: Share | None = Field(
+        default=None, description="How often a text like the one shown answers; null where nothing was read."
+    )
+
+
+class SearchSignals(Body):
+    """What the search tells of the question; the two chances are null where raw cosines decide."""
+
+    similarity: float | None = Field(description="Mean raw cosine of the five best passages.")
+    coverage: float = Field(description="The most of the question's words, weighed by rarity, that one of them holds.")
+    score: float
+    lead: float = Field(description="How far the best lesson is ahead of the next.")
+    unknown_words: list[str]
+    chance_in_book: float | None
+    chance_right_place: float | None
+    chance_on_topic: float | None = Field(description="As read: that the book speaks of this; null without a reader.")
+    chance_answered: float | None = Field(description="As read: that some excerpt answers it.")
+    chance_shown: float | None = Field(description="As read: that the text which would be shown answers it.")
+
+
+class Explanation(Body):
+    query: str
+    book_id: str
+    mode: SearchMode
+    calibration: str
+    notice: str | None
+    gate: str = Field(description="What decided, in words.")
+    confidence: ConfidenceMetrics
+    signals: SearchSignals
+    refusal: RefusalReason | None
+    advice: str | None
+    nearest: list[SearchResult] = Field(
+        description="What was found; of a refusal, the best passage of each of the nearest sections."
+    )
+
+
+# --- sources --------------------------------------------------------------------------------------
+
+
+class QuotedPlace(Addressed):
+    """Words of the book that an answer leans on, as readers see them, and where they stand in the source file, in
+    characters.
+
+    From the first of them to the last: markup that readers do not see (tags, a listing's settings) lies between."""
+
+    quote: str
+    start: int
+    end: int
+    section: str = Field(description="That they stand in; `url` is its address.")
+
+    @classmethod
+    def find_all(cls, quotes: Sequence[Quote]) -> list[Self]:
+        return [cls.of(place, quote=place.text) for place in quotes]
+
+
+Places = Annotated[
+    list[QuotedPlace],
+    Field(description="All of its words that the answer leans on; `quote` is of the first."),
+]
+
+
+class SourceChunk(Addressed):
+    """A passage that the answer was made from, each once; the best score first."""
+
+    content: str
+    chunk_id: str
+    document_id: str
+    similarity_score: Share = Field(description="The calibrated relevance.")
+    position: int = Field(ge=1, description="Its rank by score, and its place in this list.")
+    cited: bool
+    number: int | None = Field(description="That of its mark in the answer, [1]; null where it is not cited.")
+    title: str
+    quote: str | None = Field(description="The words that the answer leans on, verbatim; null where it is not cited.")
+    places: Places
+    source_file: str
+    start: int = Field(description="Where the quote, or the passage, begins in the source file, in characters.")
+    end: int
+    re_ranking_score: float | None
+    similarity: float | None = Field(description="The raw cosine.")
+
+    @classmethod
+    def from_passage(cls, passage: Passage, position: int, source: Source | None = None) -> Self:
+        chunk = source.passage.chunk if source else passage.chunk
+        place = source or chunk
+        return cls.of(
+            chunk,
+            content=chunk.text,
+            chunk_id=chunk.id,
+            document_id=chunk.parent_doc_id,
+            similarity_score=passage.rating,
+            position=position,
+            cited=source is not None,
+            number=source.number if source else None,
+            title=chunk.way,
+            quote=source.quote if source else None,
+            places=QuotedPlace.find_all(source.quotes) if source else [],
+            start=place.start,
+            end=place.end,
+            re_ranking_score=passage.rerank_score,
+            similarity=passage.similarity,
+        )
+
+
+CHUNK_TEXT_MAX = 500
+PICTURES_MOST = 3
+NO_MODULE = "main"
+"""The module of lessons that lie in no module's folder; their heading path has no step for it."""
+
+
+class ShownPicture(Addressed):
+    """A picture that a cited passage shows; its address needs the same key."""
+
+    alt: str
+
+    @classmethod
+    def find_all(cls, book_id: str, chunk_id: str, text: str) -> list[Self]:
+        if not chunk_id or ("![" not in text and "<img" not in text.casefold()):
+            return []
+        # What reads a book takes longer to load than an answer without pictures to print.
+        from askbook.book.pictures import find_pictures
+
+        home = f"/picture/{to_public_id(book_id)}/{chunk_id}?src="
+        return [
+            cls(alt=picture.alt, url=home + quote(picture.src, safe=""))
+            for picture in islice(find_pictures(text), PICTURES_MOST)
+        ]
+
+
+class ChunkMetadata(Addressed):
+    chapter: str
+    section: str
+    chunk_index: Count
+    content_hash: str
+
+    @classmethod
+    def from_chunk(cls, chunk: Chunk, **named: Any) -> Self:
+        return cls.of(chunk, chapter=_chapter_of(chunk), section=chunk.section_title or chunk.heading_path[-1], **named)
+
+
+class ChatSource(Addressed):
+    """Seed 004's Source: a passage that the answer cites, in the order of the marks, [1] first."""
+
+    model_config = ConfigDict(title="Source")
+
+    chunk_text: str = Field(max_length=CHUNK_TEXT_MAX, description="The passage, or the part of it that is cited.")
+    similarity_score: Share = Field(description="The calibrated relevance.")
+    chapter: str
+    section: str
+    chunk_index: Count
+    chunk_id: str
+    quote: str = Field(description="The words that the answer leans on, verbatim.")
+    places: Places
+    pictures: list[ShownPicture] = Field(description="Those of the book's folder that the passage shows.")
+
+    @classmethod
+    def from_source(cls, source: Source) -> Self:
+        chunk = source.passage.chunk
+        # A part of the chunk with the quote in it.
+        start = min(max(0, chunk.text.find(source.quote)), max(0, len(chunk.text) - CHUNK_TEXT_MAX))
+        return cls.of(
+            ChunkMetadata.from_chunk(chunk),
+            chunk_text=chunk.text[start : start + CHUNK_TEXT_MAX],
+            similarity_score=source.passage.rating,
+            chunk_id=chunk.id,
+            quote=source.quote,
+            places=QuotedPlace.find_all(source.quotes),
+            pictures=ShownPicture.find_all(chunk.book_id, chunk.id, chunk.text),
+        )
+
+
+def _chapter_of(chunk: Chunk) -> str:
+    """Its title; where a lesson is in no chapter, the lesson's."""
+    path = chunk.heading_path
+    step = 1 if chunk.module == NO_MODULE else 2
+    if chunk.chapter and len(path) > step:
+        return path[step]
+    return path[-2 if chunk.section_title and len(path) > 1 else -1]
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+class ResponseMetadata(Body):
+    response_time_ms: Milliseconds
+    chunk_count: Count
+    embedding_time_ms: Milliseconds
+    retrieval_time_ms: Milliseconds
+    generation_time_ms: Milliseconds
+    cache_hit: bool
+    session_id: str | None
+    user_id: str | None = None
+    answered_by: AnsweredBy | None = Field(description="Who wrote it: the book's own sentences, or a model.")
+    model: str | None
+    tokens_used: Count
+    retrieval_count: Count = Field(description="Different chunks retrieved, over all searches.")
+    searched: str = Field(description="The question made whole from its thread.")
+    created_at: datetime
+
+    @classmethod
+    def from_replied(cls, replied: Replied, user_id: str | None) -> Self:
+        reply, account = replied.reply, replied.account
+        return cls.of(
+            account,
+            response_time_ms=account.response_ms,
+            chunk_count=len(_find_passages(reply, account)),
+            embedding_time_ms=account.embedding_ms,
+            retrieval_time_ms=account.retrieval_ms,
+            generation_time_ms=account.generation_ms,
+            session_id=account.thread_id,
+            user_id=user_id,
+            answered_by=reply.answered_by if isinstance(reply, Answer) else None,
+            retrieval_count=account.retrieved,
+        )
+
+
+class CheckedStatement(body_of(Statement)):
+    text: str
+
+
+class RefusalBody(Body):
+    reason: RefusalReason
+    advice: str
+    nearest: list[SourceChunk]
+
+    @classmethod
+    def find(cls, reply: Reply) -> Self | None:
+        if isinstance(reply, Answer):
+            return None
+        nearest = [SourceChunk.from_passage(passage, place) for place, passage in enumerate(reply.nearest, start=1)]
+        return cls(reason=reply.reason, advice=reply.advice, nearest=nearest)
+
+
+Notices = Annotated[list[str], Field(description="A doubt that readers must see.")]
+Removed = Annotated[
+    list[CheckedStatement], Field(description="Sentences of the model that the check took out, and why.")
+]
+
+
+def _tell_reply(replied: Replied, user_id: str | None) -> dict[str, Any]:
+    """The fields that answers and refusals share."""
+    return {
+        "refusal": RefusalBody.find(replied.reply),
+        "notices": replied.reply.notices,
+        "removed": replied.reply.removed,
+        "metadata": ResponseMetadata.from_replied(replied, user_id),
+    }
+
+
+class AgentResponse(Body):
+    """Seed 000's answer; a refusal is one too, with its reason."""
+
+    answer: str
+    sources: list[SourceChunk]
+    metadata: ResponseMetadata
+    confidence: ConfidenceMetrics | None
+    refused: bool
+    refusal: RefusalBody | None
+    statements: list[CheckedStatement]
+    removed: Removed
+    notices: Notices
+
+    @classmethod
+    def from_replied(cls, replied: Replied, user_id: str | None = None) -> Self:
+        reply = replied.reply
+        answer = reply if isinstance(reply, Answer) else None
+        return cls(
+            **_tell_reply(replied, user_id),
+            answer=reply.text,
+            sources=_to_sources(answer, replied.account) if answer else [],
+            confidence=ConfidenceMetrics.of(reply.confidence) if reply.confidence else None,
+            refused=answer is None,
+            statements=[CheckedStatement.of(statement) for statement in answer.statements] if answer else [],
+        )
+
+    def without_sources(self) -> Self:
+        """And without the marks that would point at them."""
+        statements = [
+            CheckedStatement.of(statement, text=drop_marks(statement.text), cites=()) for statement in self.statements
+        ]
+        return self.model_copy(update={"answer": drop_marks(self.answer), "sources": [], "statements": statements})
+
+
+def _to_sources(answer: Answer, account: Account) -> list[SourceChunk]:
+    cited: dict[str, list[Source | None]] = {}
+    for source in answer.sources:
+        cited.setdefault(source.passage.chunk.id, []).append(source)
+    passages = _find_passages(answer, account)
+    shown = [(passage, source) for passage in passages for source in cited.get(passage.chunk.id, [None])]
+    return [SourceChunk.from_passage(passage, place, source) for place, (passage, source) in enumerate(shown, start=1)]
+
+
+def _find_passages(reply: Reply, account: Account) -> list[Passage]:
+    """What was found for the question, and what a model found beside it and cites; each once, the best first."""
+    cited = [source.passage for source in reply.sources] if isinstance(reply, Answer) else []
+    once = {passage.chunk.id: passage for passage in (*cited, *account.passages)}
+    return sorted(once.values(), key=lambda passage: -passage.rating)
+
+
+SUFFICIENT_SCORE, SUFFICIENT_CHUNKS = 0.75, 3
+
+
+class RetrievalResult(Retrieved):
+    """Seed 004's: what was found for the question. The three lists go together."""
+
+    chunks: list[str]
+    scores: list[float] = Field(description="The calibrated relevance of each.")
+    metadata: list[ChunkMetadata]
+    average_score: Share
+    has_sufficient_context: bool = Field(description="A mean of 0.75 or more over 3 chunks or more.")
+    confidence: ConfidenceMetrics
+
+    @classmethod
+    def from_found(cls, found: PassagesFound, include_embedding: bool = False) -> Self:
+        scores = [passage.rating for passage in found.passages]
+        average = sum(scores) / len(scores) if scores else 0.0
+        return cls.from_search(
+            found.outcome,
+            include_embedding,
+            chunks=[passage.chunk.text for passage in found.passages],
+            scores=scores,
+            metadata=[ChunkMetadata.from_chunk(passage.chunk) for passage in found.passages],
+            average_score=average,
+            has_sufficient_context=average >= SUFFICIENT_SCORE and len(scores) >= SUFFICIENT_CHUNKS,
+            confidence=ConfidenceMetrics.of(found.confidence),
+        )
+
+
+class ChatResponse(Body):
+    """Seed 004's answer; a refusal is one too, with its reason."""
+
+    response: str = Field(min_length=1)
+    confidence: Share = Field(description="Mean relevance of the passages.")
+    sources: list[ChatSource]
+    session_id: str
+    timestamp: datetime
+    confidence_level: ConfidenceLevel
+    should_answer: bool
+    refusal: RefusalBody | None
+    notices: Notices
+    removed: Removed
+    metadata: ResponseMetadata
+    retrieval: RetrievalResult | None = Field(
+        default=None,
+        description="What was found, where `include_embedding` asked for it; a stream has it as an event. Null where "
+        "nothing was searched.",
+    )
+
+    @classmethod
+    def from_replied(cls, replied: Replied, session_id: str, user_id: str | None = None) -> Self:
+        reply, confidence = replied.reply, replied.reply.confidence
+        answered = isinstance(reply, Answer)
+        return cls(
+            **_tell_reply(replied, user_id),
+            response=reply.text,
+            confidence=confidence.average_similarity if confidence else 0.0,
+            sources=[ChatSource.from_source(source) for source in reply.sources] if answered else [],
+            session_id=session_id,
+            timestamp=replied.account.created_at,
+            confidence_level=confidence.confidence_level if answered and confidence else "insufficient",
+            should_answer=answered,
+        )
+
+
+class ToolCallEvent(Body):
+    """The `tool_call` event of a stream: what is searched for."""
+
+    tool_name: str = RETRIEVAL_TOOL
+    query: str
+    session_id: str
+
+
+class ContentEvent(Body):
+    """The `content` event of a stream: the next part of the answer, checked already."""
+
+    delta: str
+
+
+CHAT_EVENTS: dict[str, type[BaseModel]] = {
+    "tool_call": ToolCallEvent,
+    "retrieval": RetrievalResult,
+    "content": ContentEvent,
+    "done": ChatResponse,
+    "error": ErrorResponse,
+}
+"""What a stream carries under each name; one of the last two ends it."""
+
+
+def tell_step(event: AnswerEvent, session_id: str, include_embedding: bool) -> Body | None:
+    """What a stream says of an event on the way to the reply; None where it says nothing."""
+    match event:
+        case Searching(query):
+            return ToolCallEvent(query=query, session_id=session_id)
+        case PassagesFound():
+            return RetrievalResult.from_found(event, include_embedding)
+        case Delta(text):
+            return ContentEvent(delta=text)
+        case _:
+            return None
+
+
+# --- threads --------------------------------------------------------------------------------------
+
+
+class ToolCall(body_of(Retrieval)):
+    results_count: Count
+
+
+class CitedSource(Addressed):
+    title: str
+    text: str
+    chunk_id: str
+    places: list[QuotedPlace] = Field(default=[], description="As of a source.")
+    pictures: list[ShownPicture] = Field(default=[], description="As of a source.")
+
+
+class ThreadMessage(body_of(Message, "archived")):
+    confidence: float | None = Field(default=None, description="Of an answer; null for a question.")
+    cited: list[CitedSource] = Field(description="In the order of the marks, [1] first.")
+    tool_calls: list[ToolCall]
+
+    @classmethod
+    def from_message(cls, message: Message, book_id: str) -> Self:
+        cited = [
+            CitedSource.of(
+                cited,
+                places=QuotedPlace.find_all(cited.quotes),
+                pictures=ShownPicture.find_all(book_id, cited.chunk_id, cited.text),
+            )
+            for cited in message.cited
+        ]
+        return cls.of(message, cited=cited)
+
+
+class ThreadOverview(body_of(Thread, "owner", "messages", "retrieval_history", "metadata")):
+    topic_summary: str | None = Field(max_length=200, description="From the fifth exchange on.")
+    archived_at: datetime | None = Field(description="After an hour of silence; the next question resumes the thread.")
+    turn_count: Count
+    archived_messages: Count = Field(description="How many messages are older than the live ones.")
+    tokens_used: Count
+    metadata: dict[str, Any]
+
+
+class ThreadList(Body):
+    threads: list[ThreadOverview]
+
+
+class ConversationThread(ThreadOverview):
+    """Seed 004's thread, whole."""
+
+    messages: list[ThreadMessage] = Field(max_length=LIVE_MESSAGES, description="The live ones, the oldest first.")
+    earlier_messages: list[ThreadMessage] = Field(description="The archived ones, the oldest first.")
+    retrieval_history: list[ToolCall]
+
+    @classmethod
+    def from_history(cls, thread: Thread, history: Sequence[Message], **named: Any) -> Self:
+        """`history`: all its messages, as `load_history` gives them."""
+        told = [(message.archived, ThreadMessage.from_message(message, thread.book_id)) for message in history]
+        messages = [shown for archived, shown in told if not archived]
+        earlier = [shown for archived, shown in told if archived]
+        return cls.of(thread, messages=messages, earlier_messages=earlier, **named)

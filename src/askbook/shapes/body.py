@@ -1,0 +1,115 @@
+"""What every body over the wire is made of: the values of `domain`, field by field, and addresses that lead somewhere.
+
+A book without a base_url is shown by the server alone. Only the request knows the server's address, so addresses are
+made whole when a body is written.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, computed_field, create_model
+
+from askbook import domain
+
+
+def _describe_fields(schema: dict[str, Any], body: type[Body]) -> None:
+    for name, shown in schema.get("properties", {}).items():
+        if said := _read_descriptions().get(body.made_from, {}).get(name):
+            shown.setdefault("description", said)
+
+
+class Body(BaseModel):
+    # A command that prints one body does not build the others.
+    model_config = ConfigDict(from_attributes=True, defer_build=True, json_schema_extra=_describe_fields)
+    made_from: ClassVar[str] = ""
+
+    @classmethod
+    def of(cls, value: object, /, **named: Any) -> Self:
+        """A body with the value's attributes; those that are named here replace them."""
+        same = {name: getattr(value, name) for name in cls.model_fields if name not in named and hasattr(value, name)}
+        return cls(**same, **named)
+
+
+def body_of(value: type, *left_out: str) -> type[Body]:
+    """A body with the fields of a value of `domain`: their names and types, and what the API's page says of them."""
+    hints = get_type_hints(value)
+    named: dict[str, Any] = {kept.name: (hints[kept.name], ...) for kept in fields(value) if kept.name not in left_out}
+    body = create_model(f"{value.__name__}Body", __base__=Body, **named)
+    body.made_from = value.__name__
+    return body
+
+
+@cache
+def _read_descriptions() -> dict[str, dict[str, str]]:
+    """The docstrings of the fields, by the name of their class in `domain`."""
+    tree = ast.parse(Path(domain.__file__).read_text(encoding="utf-8"))
+    return {
+        shape.name: {
+            field.target.id: said.value.value
+            for field, said in pairwise(shape.body)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+            if isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
+        }
+        for shape in tree.body
+        if isinstance(shape, ast.ClassDef)
+    }
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+SELECTED = "a selected text is on no page"
+NOWHERE = "no server shows the book here, and it names no base_url: set one in its askbook.toml, or ASKBOOK_PUBLIC_URL"
+
+_home: ContextVar[str | None] = ContextVar("home", default=None)
+
+
+@contextmanager
+def at_home(address: str | None) -> Iterator[None]:
+    """Addresses within this block begin with the server's."""
+    token = _home.set(address.rstrip("/") if address else None)
+    try:
+        yield
+    finally:
+        _home.reset(token)
+
+
+def to_address(url: str) -> str | None:
+    if not url.startswith("/"):
+        return url or None
+    home = _home.get()
+    return home + url if home else None
+
+
+def from_address(prefix: str) -> str:
+    """The prefix as the index has it, without the server's address, which `to_address` adds."""
+    home = _home.get()
+    if home is None or not f"{prefix}/".startswith(f"{home}/"):
+        return prefix
+    return prefix.removeprefix(home) or "/"
+
+
+Address = Annotated[
+    str,
+    PlainSerializer(to_address, return_type=str | None, when_used="json"),
+    Field(description="Absolute; null where there is none, and `no_url` says why."),
+]
+
+
+class Addressed(Body):
+    url: Address
+
+    @computed_field(description="Why there is no `url`; null where there is one.")
+    @property
+    def no_url(self) -> str | None:
+        if to_address(self.url) is not None:
+            return None
+        return NOWHERE if self.url else SELECTED

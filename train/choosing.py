@@ -1,8 +1,11 @@
-"""What the product does with a reader, learnt from itself: of the excerpts that a search found, which one answers?
+"""Two last steps for an exported reader, on one CPU core: what the product asks of it, and where it is weakest.
 
-`choices.jsonl.gz` holds questions to nineteen books and the excerpts that askbook would read for each. The lower layers
-stay as they are and run as the exported file runs them; what they make of every pair is kept, so that a CPU trains the
-upper ones in half an hour. Statements of the contrast data go along, so that support is not unlearnt.
+*Choosing*: of the excerpts that a search found, which one answers? `choices.jsonl.gz` holds questions to nineteen books
+and the excerpts that askbook would read for each. *Telling*: which of two statements is true that differ in one thing?
+Our own passages about things that do not exist have five such pairs each.
+
+The lower layers stay as they are and run as the exported file runs them. What they make of every pair is kept, so that
+the upper ones are trained in half an hour. A little of all that was learnt before goes along, so that it is not unlearnt.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -26,17 +30,24 @@ from encoder import CLS, HEADS, SEP, Bert, Layer
 from features import PAIR_TOKENS, QUESTION_TOKENS, SPAN_TOKENS, open_tokenizer
 from fit import ANSWERABLE, RELEVANCE, SUPPORTED
 from onnx import TensorProto, helper, numpy_helper
-from rows import HELD_SOURCES, Contrast, read_contrast
+from rows import (
+    HELD_SOURCES,
+    OWN_SOURCE,
+    Contrast,
+    is_for_calibration,
+    read_contrast,
+    read_questions,
+    shingles,
+)
 from tokenizers import Tokenizer
 from torch import Tensor
 
 CHOICES = Path(__file__).parent / "choices.jsonl.gz"
 HELD_BOOKS = ("PX4/PX4-user_guide", "pola-rs/polars", "webpack/webpack.js.org")
 """Books of choices that are validated on, and never trained on."""
-FROZEN = 9
-"""So many layers stay as they are."""
-EPOCHS, RATE, DECAY, HEAD_RATE, WARM_UP, AVERAGE = 1.5, 1.2e-4, 0.85, 1.5, 0.06, 0.998
+RATE, DECAY, HEAD_RATE, WARM_UP, AVERAGE = 1.2e-4, 0.85, 1.5, 0.06, 0.998
 BATCH_TOKENS, LONGEST, CONTRAST_CHARACTERS, CONTRAST_ROWS = 7000, 330, 1500, 5200
+SHORT_CHARACTERS, PUBLISHED = 1000, 2000
 NEGATIVES, NEGATIVES_OF_ABSENT = 4, 3
 """The likeliest of the excerpts that do not answer are trained against."""
 ANSWERS, RELEVANT, PLACE = 0.72, 0.23, 0.75
@@ -45,6 +56,19 @@ USUAL_SLOPE = 0.2
 """Of the curve from a logit to a chance, about; each file has its own."""
 
 State = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    frozen: int
+    """So many layers stay as they are."""
+    epochs: float
+    apart: float
+    """What it counts that the true statements about a passage are above the false ones."""
+
+
+CHOOSING = Step(frozen=9, epochs=1.5, apart=0.0)
+TELLING = Step(frozen=6, epochs=1.0, apart=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +84,8 @@ class Row:
     """Of its passage in the search."""
     is_sure: bool = True
     """Somebody has read it. Else an excerpt without the words of the answer may answer all the same."""
+    was_read: bool = False
+    """The reader has learnt from it before: half of what it says of it stays its aim."""
 
 
 Group = list[Row]
@@ -79,21 +105,54 @@ def read_choices(held: bool) -> list[Group]:
     ]
 
 
-def read_statements(data: Path) -> list[Group]:
-    """And near misses: both of contrast passages that are no longer than an excerpt may be."""
-    contrast = [one for one in read_contrast(data) if one.source not in HELD_SOURCES]
+def read_for_choosing(data: Path) -> list[Group]:
+    """And statements and near misses about contrast passages that are no longer than an excerpt may be."""
+    contrast = [one for one in _read_contrast(data) if len(one.text) <= CONTRAST_CHARACTERS]
     random.Random(3).shuffle(contrast)
     groups: list[Group] = []
     for one in contrast:
-        if len(one.text) <= CONTRAST_CHARACTERS and sum(map(len, groups)) < CONTRAST_ROWS:
+        if sum(map(len, groups)) < CONTRAST_ROWS:
             groups += _group_contrast(one)
-    return groups
+    return [*read_choices(held=False), *groups]
+
+
+def read_for_telling(data: Path) -> list[Group]:
+    """All statements about our own passages, twice, and a little of everything else."""
+    contrast = [one for one in _read_contrast(data) if len(one.text) <= SHORT_CHARACTERS]
+    own = [group for one in contrast if one.source == OWN_SOURCE for group in _group_contrast(one)]
+    others = [group for one in contrast if one.source != OWN_SOURCE for group in _group_contrast(one)]
+    questions, statements = own[::2], own[1::2]
+    return [
+        *(read_choices(held=False)[::12]),
+        *_read_published(data)[:PUBLISHED],
+        *others[::16],
+        *others[1::16],
+        *questions[::2],
+        *statements,
+        *statements,
+    ]
+
+
+def _read_contrast(data: Path) -> list[Contrast]:
+    return [one for one in read_contrast(data) if one.source not in HELD_SOURCES and not is_for_calibration(one)]
+
+
+def _read_published(data: Path) -> list[Group]:
+    """Questions of published sets, each by itself."""
+    everything = read_contrast(data)
+    held = {piece for one in everything if one.source in HELD_SOURCES for piece in shingles(one.text)}
+    questions = [row for row in read_questions(data, held=False) if len(row.passage) <= SHORT_CHARACTERS]
+    random.Random(3).shuffle(questions)
+    known = (row for row in questions if held.isdisjoint(shingles(row.passage)))
+    return [[Row(one.text, one.passage, float(one.label or 0), was_read=True)] for one in islice(known, PUBLISHED)]
 
 
 def _group_contrast(one: Contrast) -> Iterator[Group]:
+    """Its questions, then its statements."""
     for task in ("question", "statement"):
         rows = [row for row in one.rows() if row.task == task and row.label is not None]
-        yield [Row(row.text, row.passage, float(row.label or 0), task == "statement") for row in rows]
+        is_statement, was_read = task == "statement", one.source != OWN_SOURCE
+        yield [Row(row.text, row.passage, float(row.label or 0), is_statement, was_read=was_read) for row in rows]
 
 
 # --- the layers that stay -------------------------------------------------------------------------
@@ -125,6 +184,7 @@ class Lower:
     """The exported file, with a window on its frozen layers."""
 
     file: Path
+    frozen: int
     session: onnxruntime.InferenceSession = field(init=False)
     output: str = field(init=False)
     curve: tuple[float, float] = field(init=False)
@@ -133,7 +193,7 @@ class Lower:
 
     def __post_init__(self) -> None:
         model = onnx.load(str(self.file))
-        self.output = f"layers.{FROZEN - 1}.n2"
+        self.output = f"layers.{self.frozen - 1}.n2"
         model.graph.output.append(helper.make_tensor_value_info(self.output, TensorProto.FLOAT, None))
         told = json.loads({one.key: one.value for one in model.metadata_props}["askbook_reader"])
         self.curve = told["answers"][0], told["answers"][1]
@@ -210,11 +270,11 @@ def collate(groups: Sequence[Sequence[Known]]) -> Batch:
     return Batch([one.row for one in known], hidden, types, mask, scores, spans, group)
 
 
-def read_upper(reader: Bert, batch: Batch) -> tuple[Tensor, Tensor]:
+def read_upper(reader: Bert, frozen: int, batch: Batch) -> tuple[Tensor, Tensor]:
     blind = torch.zeros(len(batch.rows), 1, 1, batch.mask.shape[1]).masked_fill(~batch.mask[:, None, None], -1e4)
     with torch.autocast("cpu", torch.bfloat16):
         x = batch.hidden
-        for layer in reader.layers[FROZEN:]:
+        for layer in reader.layers[frozen:]:
             x = _through(layer, x, blind.to(torch.bfloat16))
         scores = torch.cat([getattr(reader, head)(x[:, 0]) for head in HEADS], dim=1)
         return scores.float(), reader.span(x).float()
@@ -244,7 +304,7 @@ def find_answers(batch: Batch, scores: Tensor, spans: Tensor, curve: Sequence[fl
     return slope * (scores[:, ANSWERABLE] + both.flatten(1).amax(1) - spans[:, 0].sum(1)) + shift, possible
 
 
-def _loss(batch: Batch, scores: Tensor, spans: Tensor, curve: Sequence[float]) -> Tensor:
+def _loss(batch: Batch, scores: Tensor, spans: Tensor, curve: Sequence[float], apart: float) -> Tensor:
     """Answers are learnt, support is learnt further, and relevance and spans stay what they were."""
     rows, size = batch.rows, len(batch.rows)
     answers, possible = find_answers(batch, scores, spans, curve)
@@ -256,6 +316,8 @@ def _loss(batch: Batch, scores: Tensor, spans: Tensor, curve: Sequence[float]) -
     # An excerpt that nobody read may answer: what was thought of it counts too.
     aim = torch.where(sure, label, 0.5 * before.sigmoid())
     aim = torch.where(part, 0.6, aim)
+    known = torch.tensor([row.was_read for row in rows])
+    aim = torch.where(known, 0.5 * label + 0.5 * before.sigmoid(), aim)
     weight = torch.where(part, 0.3, torch.where(sure, 1.0, 0.7)) * ~states
     supported = scores[:, SUPPORTED]
     kept = F.kl_div(possible.log_softmax(1), possible_before.log_softmax(1), log_target=True, reduction="none").sum(
@@ -264,11 +326,19 @@ def _loss(batch: Batch, scores: Tensor, spans: Tensor, curve: Sequence[float]) -
     total = (F.binary_cross_entropy_with_logits(answers, aim, reduction="none") * weight).sum()
     total = total + (0.15 * kept * ~states).sum()
     total = total + (0.02 * (scores[:, RELEVANCE] - batch.scores[:, RELEVANCE]) ** 2 * ~states).sum()
-    aim = 0.5 * label + 0.5 * batch.scores[:, SUPPORTED].sigmoid()
+    aim = torch.where(known, 0.5 * label + 0.5 * batch.scores[:, SUPPORTED].sigmoid(), 0.03 + 0.94 * label)
     total = total + 1.5 * (F.binary_cross_entropy_with_logits(supported, aim, reduction="none") * states).sum()
+    total = total + apart * _tell_apart(supported, label, states, batch.group)
     place = torch.tensor([math.log1p(row.place) for row in rows])
     order = ANSWERS * answers + RELEVANT * scores[:, RELEVANCE].detach() - PLACE * place
     return total / size + 0.6 * _choose(order, label == 1, ~states & ~part, batch.group)
+
+
+def _tell_apart(supported: Tensor, label: Tensor, states: Tensor, group: Tensor) -> Tensor:
+    """Of the statements about one passage the true ones are to be above the false ones."""
+    above = (group[:, None] == group) & states[:, None] & (label[:, None] == 1) & (label == 0)
+    behind = F.softplus(supported - supported[:, None]) * above
+    return (behind.sum(1) / above.sum(1).clamp(min=1)).sum()
 
 
 def _choose(order: Tensor, right: Tensor, counts: Tensor, group: Tensor) -> Tensor:
@@ -283,32 +353,32 @@ def _choose(order: Tensor, right: Tensor, counts: Tensor, group: Tensor) -> Tens
     return missed / groups
 
 
-def tune(reader: Bert, groups: Sequence[Sequence[Known]], curve: Sequence[float], seed: int) -> None:
+def tune(reader: Bert, step: Step, groups: Sequence[Sequence[Known]], curve: Sequence[float], seed: int) -> None:
     """`reader` is changed in place, and ends with the averaged weights."""
     groups = [lean for group in groups if (lean := _leave_easy_out(group))]
-    learning = _parameters(reader)
+    learning = _parameters(reader, step.frozen)
     optimizer = torch.optim.AdamW(learning, lr=RATE, weight_decay=0.01)
     parameters = [parameter for one in learning for parameter in one["params"]]
     kept = [parameter.detach().clone() for parameter in parameters]
-    steps = math.ceil(EPOCHS * len(_make_batches(groups, seed)))
-    batches = (batch for epoch in range(math.ceil(EPOCHS)) for batch in _make_batches(groups, seed + epoch))
+    steps = math.ceil(step.epochs * len(_make_batches(groups, seed)))
+    batches = (batch for epoch in range(math.ceil(step.epochs)) for batch in _make_batches(groups, seed + epoch))
     started = time.monotonic()
     reader.train()
-    for step, members in enumerate(batches, start=1):
-        if step > steps:
+    for number, members in enumerate(batches, start=1):
+        if number > steps:
             break
-        done = step / steps
+        done = number / steps
         for one in optimizer.param_groups:
             one["lr"] = RATE * one["scale"] * min(done / WARM_UP, max(0.03, (1 - done) / (1 - WARM_UP)))
         batch = collate(members)
-        loss = _loss(batch, *read_upper(reader, batch), curve)
+        loss = _loss(batch, *read_upper(reader, step.frozen, batch), curve, step.apart)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
-        torch._foreach_lerp_(kept, [p.detach() for p in parameters], 1 - min(AVERAGE, 1 - 10 / (10 + step)))  # pyright: ignore[reportPrivateUsage]
-        if step % 100 == 0 or step == steps:
-            print(f"  step {step} of {steps}, loss {loss.item():.3f}, {time.monotonic() - started:.0f} s", flush=True)
+        torch._foreach_lerp_(kept, [p.detach() for p in parameters], 1 - min(AVERAGE, 1 - 10 / (10 + number)))  # pyright: ignore[reportPrivateUsage]
+        if number % 100 == 0 or number == steps:
+            print(f"  step {number} of {steps}, loss {loss.item():.3f}, {time.monotonic() - started:.0f} s", flush=True)
     with torch.no_grad():
         for parameter, average in zip(parameters, kept, strict=True):
             parameter.copy_(average)
@@ -342,12 +412,12 @@ def _make_batches(groups: Sequence[Sequence[Known]], seed: int) -> list[list[Seq
     return batches
 
 
-def _parameters(reader: Bert) -> list[dict]:
+def _parameters(reader: Bert, frozen: int) -> list[dict]:
     groups = []
     for name, parameter in reader.named_parameters():
         part, _, rest = name.partition(".")
         number = int(rest.partition(".")[0]) if part == "layers" else 0
-        learns = number >= FROZEN if part == "layers" else part in (*HEADS, "span")
+        learns = number >= frozen if part == "layers" else part in (*HEADS, "span")
         parameter.requires_grad = learns
         if learns:
             scale = DECAY ** (len(reader.layers) - 1 - number) if part == "layers" else HEAD_RATE

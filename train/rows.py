@@ -21,6 +21,8 @@ HELD_SETS = ("clapnq_dev", "timeqa")
 MADE_GROUPS = 1_000_000
 """Groups of made statements are numbered from here, those of contrast data below."""
 OWN = Path(__file__).parent / "contrast.jsonl.gz"
+OWN_SOURCE = "askbook"
+"""Of passages that were written for this, about things that do not exist."""
 
 Task = Literal["question", "statement"]
 PARTS = ("question", "claim", "nli", "contrast", "own", "neighbour", "made", "mined", "free")
@@ -117,8 +119,8 @@ def build_rows(data: Path, recipe: Recipe) -> list[Row]:
     rng = random.Random(recipe.seed)
     everything = read_contrast(data)
     contrast = [one for one in everything if one.source not in HELD_SOURCES and not is_for_calibration(one)]
-    held = {piece for one in everything if one.source in HELD_SOURCES for piece in _shingles(one.text)}
-    questions = [row for row in read_questions(data, held=False) if held.isdisjoint(_shingles(row.passage))]
+    held = {piece for one in everything if one.source in HELD_SOURCES for piece in shingles(one.text)}
+    questions = [row for row in read_questions(data, held=False) if held.isdisjoint(shingles(row.passage))]
     rng.shuffle(questions)
     questions = questions[: recipe.questions]
     passages = [one.text for one in contrast] * 3 + sorted({row.passage for row in questions})
@@ -267,7 +269,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]{3,}", text.lower())
 
 
-def _shingles(passage: str) -> set[tuple[str, ...]]:
+def shingles(passage: str) -> set[tuple[str, ...]]:
     """Every twelve words in a row."""
     words = _words(passage)
     return {tuple(words[at : at + 12]) for at in range(len(words) - 11)}

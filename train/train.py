@@ -8,6 +8,7 @@ python train/train.py student               twelve small layers learn from label
 python train/train.py rounding              … and one epoch more with numbers as coarse as the file's
 python train/train.py export                one ONNX file, int8, with its chances fitted
 python train/train.py choosing              its upper layers learn which excerpt answers, and it is exported again
+python train/train.py telling               … and which of two statements is true that are nearly alike
 python train/train.py measure               figures of the file, by ONNX Runtime on the CPU
 python train/train.py ablation              short runs, each without one part of the recipe
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +32,8 @@ from fit import ROUNDING, STUDENT, TEACHER, Schedule, Taught, fit, teach
 from rows import PARTS, Recipe, build_rows
 from validate import Figures, fit_chances, measure, read_pairs
 
-NAME = "askbook-reader-2"
-STEPS = ("rows", "teacher", "labels", "student", "rounding", "export", "choosing", "measure")
+NAME = "askbook-reader-3"
+STEPS = ("rows", "teacher", "labels", "student", "rounding", "export", "choosing", "telling", "measure")
 
 
 class Work:
@@ -114,19 +116,26 @@ class Work:
 
     def choosing(self) -> None:
         """On a CPU, from the exported file."""
-        from choosing import Lower, read_choices, read_state, read_statements, tune
+        from choosing import CHOOSING, Lower, read_for_choosing, read_state, tune
 
         exported = self.reader or self.folder / "reader.onnx"
-        lower = Lower(exported)
-        groups = [
-            [lower.read(row) for row in group] for group in (*read_choices(held=False), *read_statements(self.data))
-        ]
-        student = Bert(dropout=0.0)
-        student.load_state_dict({name: torch.tensor(array) for name, array in read_state(exported).items()})
-        tune(student, groups, lower.curve, self.seed)
-        self._save(student.state_dict(), "chosen")
-        self.trained = "chosen"
-        self.export()
+        lower = Lower(exported, CHOOSING.frozen)
+        student = self._student(read_state(exported))
+        known = [[lower.read(row) for row in group] for group in read_for_choosing(self.data)]
+        tune(student, CHOOSING, known, lower.curve, self.seed)
+        shutil.copy(exported, self.folder / "before.onnx")
+        self._export_as(student, "chosen")
+
+    def telling(self) -> None:
+        """On a CPU, midway between the file before `choosing` and the one after it: either is better at something."""
+        from choosing import TELLING, Lower, read_for_telling, read_state, tune
+
+        before, after = read_state(self.folder / "before.onnx"), read_state(self.folder / "reader.onnx")
+        lower = Lower(self.folder / "before.onnx", TELLING.frozen)
+        student = self._student({name: (before[name] + after[name]) / 2 for name in before})
+        known = [[lower.read(row) for row in group] for group in read_for_telling(self.data)]
+        tune(student, TELLING, known, lower.curve, self.seed)
+        self._export_as(student, "told")
 
     def measure(self) -> None:
         from onnx_reading import read_with
@@ -160,6 +169,17 @@ class Work:
         if self.device == "cuda":
             compile_layers(reader)
         fit(reader, pairs, schedule, self.device, taught, (lambda state: self._save(state, name)) if name else None)
+
+    @staticmethod
+    def _student(state: dict[str, np.ndarray]) -> Bert:
+        student = Bert(dropout=0.0)
+        student.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
+        return student
+
+    def _export_as(self, student: Bert, name: str) -> None:
+        self._save(student.state_dict(), name)
+        self.trained = name
+        self.export()
 
     def _taught(self) -> Taught:
         with np.load(self.folder / "labels.npz") as stored:

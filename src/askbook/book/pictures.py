@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from askbook.book.files import read_bytes
-from askbook.book.sites.site import Unreadable
+from askbook.book.files import Unreadable, read_bytes
 from askbook.errors import NotFound
 
 MAX_BYTES = 10 * 2**20

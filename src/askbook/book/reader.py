@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from askbook.book.chunker import CHUNKER_VERSION, make_id
-from askbook.book.files import read_bytes
+from askbook.book.files import EXTENSIONS, MAX_SMALL_BYTES, Unreadable, read_bytes
 from askbook.book.front_matter import FrontMatter, read_facet, read_front_matter, read_yaml
 from askbook.book.includes import expand_includes
 from askbook.book.layout import MAIN, Category, Folder, Layout, Place
@@ -23,14 +23,12 @@ from askbook.book.notebooks import read_notebook
 from askbook.book.sections import find_title
 from askbook.book.sites import find_site
 from askbook.book.sites.docusaurus import CATEGORIES
-from askbook.book.sites.site import Files, Page, Site, Unreadable, find_translations
+from askbook.book.sites.site import Files, Page, Site, find_translations
 from askbook.book.unshown import find_unshown
 from askbook.domain import Book, Facet, FacetValue, Lesson, Problem
 from askbook.errors import BookError
 
 MAX_BYTES = 16 * 1024 * 1024
-MAX_SMALL_BYTES = 1024 * 1024
-EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
 MAX_STARS, MAX_PATTERN = 3, 200
 SKIPPED_FOLDERS = ("node_modules", "__pycache__", "_partials", "_includes", "_templates", "_build", "_site", "_book")
 
@@ -145,7 +143,7 @@ def _home(folder: Path) -> Path:
 
 def _find_site(home: Path, book: Book) -> tuple[Site | None, list[Problem]]:
     """None where the book's own file has lessons outside the site's pages."""
-    files = Files(home, read_bytes)
+    files = Files(home)
     site = find_site(files)
     if site and any(not f"{folder}/".startswith(f"{site.docs}/".lstrip("/")) for folder in book.modules):
         return None, []

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 from urllib.parse import unquote
 
 from askbook.book.front_matter import FrontMatter
@@ -25,14 +23,13 @@ def read_mdbook(files: Files, folder: str) -> Site | None:
     config = files.first(folder, "book.toml")
     if config is None and folder:
         return None
-    values = _read_toml(files, config) if config else {}
+    values = files.toml(config, " as TOML") if config else {}
     src = files.inside(folder, dig(values, "book", "src") or "src", config or "", "src")
     places = [src] if config else [folder, join(folder, "src")]
     summary = next(
         (found for place in places if place is not None and (found := files.first(place, "SUMMARY.md"))), None
     )
-    text = files.text(summary) if summary else None
-    if summary is None or text is None:
+    if summary is None:
         return None
     docs = posixpath.dirname(summary)
     return Site(
@@ -42,18 +39,10 @@ def read_mdbook(files: Files, folder: str) -> Site | None:
         to_route=_route,
         title=to_text(dig(values, "book", "title")),
         base_url=to_base_url(dig(values, "output", "html", "site-url")),
-        entries=read_summary(text, docs, partial(files.complain_outside, summary)),
+        entries=read_summary(files.text(summary), docs, partial(files.complain_outside, summary)),
         ignore=("/SUMMARY.md",),
         only_nav=config is not None,
     )
-
-
-def _read_toml(files: Files, path: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(files.text(path) or "")
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        files.complain(path, f"this file is not read as TOML: {str(error)[:100]}; the book is read without it")
-        return {}
 
 
 def _route(path: str, _front: FrontMatter) -> str:

@@ -40,11 +40,11 @@ def read_mkdocs(files: Files, folder: str) -> Site | None:
     parent = join(folder, str(values.get("INHERIT") or ""))
     if values.get("INHERIT") and parent and files.is_file(parent):
         values = files.yaml(parent) | values
-    docs = files.inside(folder, values.get("docs_dir") or "docs", config, "docs_dir")
-    if docs is None or not files.is_folder(docs):
+    docs = files.docs(folder, values.get("docs_dir") or "docs", config, "docs_dir")
+    if docs is None:
         return None
     flat = str(values.get("use_directory_urls")).lower() == "false"
-    raw = files.text(config) or ""
+    raw = files.text(config)
     return Site(
         generator="Material for MkDocs" if dig(values, "theme", "name") == "material" else "MkDocs",
         config=config,
@@ -114,7 +114,7 @@ def _read_nav(files: Files, docs: str, config: str, written: object, pages: Page
             return (Section(title, _read_folder(files, docs, target, pages)),)
         if join("", target) is None:
             files.complain_outside(config, target, "nav")
-        return to_leaf(find_page(pages, docs, target, ()), docs, target, title)
+        return to_leaf(find_page(pages, docs, target, ()) or join(docs, target), title)
 
     return read_each(written, read_item)
 
@@ -123,6 +123,6 @@ def _read_folder(files: Files, docs: str, target: str, pages: Pages) -> Nav:
     """A folder in the navigation has a list of links of its own, or is taken in the order of its files."""
     folder = join(docs, target) or docs
     listed = files.first(folder, *_LITERATE)
-    links = _LINK.findall((files.text(listed) or "") if listed else "")
+    links = _LINK.findall(files.text(listed) if listed else "")
     found = [Leaf(path, to_text(title)) for title, link in links if (path := find_page(pages, folder, link, ()))]
     return tuple(found or [Leaf(path) for path in pages if path.startswith(f"{folder}/")])

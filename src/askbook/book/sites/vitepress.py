@@ -47,10 +47,9 @@ def _read(files: Files, folder: str, home: str, generator: str, overviews: tuple
     config = files.first(place, *(f"config.{end}" for end in _ENDS), *(f"config/index.{end}" for end in _ENDS))
     if config is None:
         return None
-    found = files.javascript(config, _KEYS)
-    values: dict[str, Any] = found if isinstance(found, dict) else {}
-    docs = files.inside(folder, values.get("srcDir") or ".", config, "srcDir")
-    if docs is None or not files.is_folder(docs):
+    values = files.javascript(config, _KEYS)
+    docs = files.docs(folder, values.get("srcDir") or ".", config, "srcDir")
+    if docs is None:
         return None
     theme = values.get("themeConfig") or find_object(values.get("theme")) or {}
     locale = dig(values, "locales", "root") or dig(values, "locales", "/") or {}
@@ -134,7 +133,7 @@ def _read_nav(
         if join("", whole) is None:
             files.complain_outside(config, link, "sidebar")
         path = find_page(shown, docs, whole, ("index", "README", "readme"))
-        return to_leaf(rewritten.get(path), docs, whole, title)
+        return to_leaf(rewritten.get(path) or join(docs, whole), title)
 
     if isinstance(sidebar, dict):
         return tuple(item for base, items in sidebar.items() for item in read_items(items, f"{base.rstrip('/')}/"))

@@ -16,13 +16,17 @@ _NEWLINE = re.compile("\n")
 _BLANKS = re.compile(r"[^\S\n]*+")
 _CONTAINER = re.compile(r"[ \t>]*")
 
-_LABELS_NAMES = """
-note tip info warning danger caution important hint attention error success question failure bug example quote
-abstract summary tldr todo check help seealso definition theorem lemma proof corollary remark exercise solution
-proposition axiom algorithm property observation conjecture criterion assumption deprecated versionadded
-versionchanged margin sidebar
-"""
-LABELS = frozenset(_LABELS_NAMES.split())
+
+def names(written: str) -> frozenset[str]:
+    return frozenset(written.split())
+
+
+LABELS = names(
+    """note tip info warning danger caution important hint attention error success question failure bug example quote
+    abstract summary tldr todo check help seealso definition theorem lemma proof corollary remark exercise solution
+    proposition axiom algorithm property observation conjecture criterion assumption deprecated versionadded
+    versionchanged margin sidebar"""
+)
 """The kinds of admonitions that read as their own name where they have no title."""
 
 

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from askbook.book.markup.spans import LABELS, Hidden, Lines, Span, find_blank_before, find_blank_behind, to_target
+from askbook.book.markup.spans import (
+    LABELS,
+    Hidden,
+    Lines,
+    Span,
+    find_blank_before,
+    find_blank_behind,
+    names,
+    to_target,
+)
 
 ESM = r"(?=import[ \t{*\"']|export[ \t{*])\w++"
 _EXPRESSION_END = re.compile(r"\*/\s*+\}")
@@ -35,26 +44,21 @@ _CODE_STOP = re.compile(r"[\"'`{}()\[\]<>\n]")
 _OPENERS, _CLOSERS = "{([", "})]"
 _GOES_ON = ("=", "=>", ",", "+", "?", ":", "&&", "||", "(", "[", "{")
 
-_HTML_NAMES = """
-a abbr address article aside audio b bdi bdo blockquote br button canvas caption center cite code col colgroup dd
-del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hr i
-iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol optgroup option p
-param picture pre q s samp script section select small source span strike strong style sub summary sup svg table tbody td
-template textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g
-"""
-_HTML = frozenset(_HTML_NAMES.split())
-_PARTING_NAMES = """
-br hr p div li ul ol td th tr table dt dd dl h1 h2 h3 h4 h5 h6 summary details section article figure figcaption
-blockquote option button
-"""
-_PARTING = frozenset(_PARTING_NAMES.split())
-_ALONE_NAMES = """
-br hr img wbr p li td th tr dt dd
-"""
-_ALONE = frozenset(_ALONE_NAMES.split())
-_CODE = frozenset(("code", "tt", "samp", "pre"))
-_STRUCK = frozenset(("del", "s", "strike"))
-_BOLD = frozenset(["summary", "h1", "h2", "h3", "h4", "h5", "h6", "figcaption"])
+_HTML = names(
+    """a abbr address article aside audio b bdi bdo blockquote br button canvas caption center cite code col colgroup dd
+    del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hr i
+    iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol optgroup option p
+    param picture pre q s samp script section select small source span strike strong style sub summary sup svg table tbody
+    td template textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g"""
+)
+_PARTING = names(
+    """br hr p div li ul ol td th tr table dt dd dl h1 h2 h3 h4 h5 h6 summary details section article figure figcaption
+    blockquote option button"""
+)
+_ALONE = names("br hr img wbr p li td th tr dt dd")
+_CODE = names("code tt samp pre")
+_STRUCK = names("del s strike")
+_BOLD = names("summary h1 h2 h3 h4 h5 h6 figcaption")
 _SHOWN = re.compile(
     r"\b(?P<name>title|label|header|heading|summary|caption|text|alt|description|question|file-?name)\s*=\s*"
     r"(?:\{\s*)?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote)|\n\s*\n).){1,500})(?P=quote)",
@@ -68,8 +72,8 @@ _ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
 _ITEM = re.compile(r"[\"'`]([^\"'`]{1,100})[\"'`]")
 _ANY_TAG = re.compile(r"<[^<>\n]*+>")
 _LISTING_NUMBER = re.compile(r"<Listing\s+number=\"(?P<number>[\w.-]{1,20})\"")
-_UNTITLED = frozenset(["callout", "aside", "admonition", "alert"])
-_TABS = frozenset(["tab", "tabitem", "tabs.tab", "tabpanel"])
+_UNTITLED = names("callout aside admonition alert")
+_TABS = names("tab tabitem tabs.tab tabpanel")
 
 
 class Tags:

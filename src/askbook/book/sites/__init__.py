@@ -10,9 +10,10 @@ from askbook.book.sites.hugo import read_hugo
 from askbook.book.sites.mdbook import read_mdbook
 from askbook.book.sites.mkdocs import read_mkdocs
 from askbook.book.sites.nextra import read_nextra
-from askbook.book.sites.site import Files, Site, join
+from askbook.book.sites.site import Files, Site
 from askbook.book.sites.sphinx import read_jupyter_book, read_sphinx
 from askbook.book.sites.starlight import read_starlight
+from askbook.book.sites.values import join
 from askbook.book.sites.vitepress import read_vitepress, read_vuepress
 
 READERS = (

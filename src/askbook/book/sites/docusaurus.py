@@ -10,24 +10,8 @@ from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.javascript import find_object
-from askbook.book.sites.site import (
-    Files,
-    Nav,
-    Page,
-    Pages,
-    Section,
-    Site,
-    dig,
-    files_nav,
-    join,
-    stem,
-    to_base_url,
-    to_leaf,
-    to_number,
-    to_text,
-    to_texts,
-    without_extension,
-)
+from askbook.book.sites.site import Files, Nav, Page, Pages, Section, Site, files_nav, to_leaf
+from askbook.book.sites.values import dig, join, stem, to_base_url, to_number, to_text, to_texts, without_extension
 
 CONFIGS = tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "mts", "cjs"))
 _KEYS = ("title", "url", "baseUrl", "presets", "themeConfig")

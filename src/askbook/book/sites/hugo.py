@@ -9,21 +9,8 @@ from functools import partial
 from typing import Any
 
 from askbook.book.front_matter import FrontMatter
-from askbook.book.sites.site import (
-    Files,
-    Nav,
-    Page,
-    Pages,
-    Site,
-    dig,
-    files_nav,
-    folder_route,
-    join,
-    own_title,
-    to_base_url,
-    to_number,
-    to_text,
-)
+from askbook.book.sites.site import Files, Nav, Page, Pages, Site, files_nav, own_title
+from askbook.book.sites.values import dig, folder_route, join, to_base_url, to_number, to_text
 
 _ENDS = ("toml", "yaml", "yml", "json")
 _HUGO = tuple(

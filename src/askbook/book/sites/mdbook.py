@@ -10,7 +10,8 @@ from functools import partial
 from urllib.parse import unquote
 
 from askbook.book.front_matter import FrontMatter
-from askbook.book.sites.site import Entry, Files, Site, dig, file_route, join, to_base_url, to_text
+from askbook.book.sites.site import Entry, Files, Site
+from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text
 
 _LINE = re.compile(
     r"(?P<indent>[ \t]*+)(?P<bullet>[-*+]|\d+\.)?[ \t]*+\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)(?(bullet)|\s*$)"

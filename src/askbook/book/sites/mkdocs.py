@@ -8,23 +8,8 @@ from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.markup.references import flatten
-from askbook.book.sites.site import (
-    Files,
-    Leaf,
-    Nav,
-    Pages,
-    Section,
-    Site,
-    dig,
-    file_route,
-    find_page,
-    folder_route,
-    join,
-    read_each,
-    to_base_url,
-    to_leaf,
-    to_text,
-)
+from askbook.book.sites.site import Files, Leaf, Nav, Pages, Section, Site, find_page, read_each, to_leaf
+from askbook.book.sites.values import dig, file_route, folder_route, join, to_base_url, to_text
 
 _LINK = re.compile(r"\[((?:[^\[\]\\]|\\.)*)\]\(([^()\s]+)\)")
 _RELATIVE = re.compile(r"base_path:[^#\n]*!relative[ \t]+\$(config|docs)_dir/?([\w./-]*)")

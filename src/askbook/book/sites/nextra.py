@@ -10,19 +10,8 @@ from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.javascript import SPREAD
-from askbook.book.sites.site import (
-    Files,
-    Nav,
-    Page,
-    Pages,
-    Site,
-    dig,
-    files_nav,
-    join,
-    to_base_url,
-    to_text,
-    without_extension,
-)
+from askbook.book.sites.site import Files, Nav, Page, Pages, Site, files_nav
+from askbook.book.sites.values import dig, join, to_base_url, to_text, without_extension
 
 _FOLDERS = ("content", "src/content", "pages", "src/pages", "app", "src/app")
 _META = tuple(f"_meta.{end}" for end in ("js", "ts", "tsx", "jsx", "json"))

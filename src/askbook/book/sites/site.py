@@ -13,12 +13,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from askbook.book.files import EXTENSIONS, MAX_SMALL_BYTES, Unreadable, read_bytes
 from askbook.book.front_matter import FrontMatter, read_settings
 from askbook.book.manifest import prettify
 from askbook.book.sites.javascript import SPREAD, Call, read_javascript
+from askbook.book.sites.values import (
+    join,
+    stem,
+)
 from askbook.domain import Problem
 
 SCRIPTS = (".js", ".ts", ".mjs", ".mts", ".cjs", ".tsx", ".jsx", ".json")
@@ -316,88 +320,6 @@ def _is_made(value: object, is_read: Callable[[str], bool]) -> bool:
     return value is None or isinstance(value, Call)
 
 
-def join(folder: str, written: str) -> str | None:
-    """A path in the book; None where it leads out of it."""
-    if "\0" in written or "\\" in written:
-        return None
-    whole = posixpath.normpath(posixpath.join("/", folder, written.lstrip("/")))
-    depth = len([part for part in folder.split("/") if part])
-    for part in written.split("/"):
-        depth += 0 if part in ("", ".") else -1 if part == ".." else 1
-        if depth < 0:
-            return None
-    return whole.strip("/")
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def read_each(items: object, read_item: Callable[[Any], Nav]) -> Nav:
-    """Of a list as a config has it; nothing of what is no list."""
-    return tuple(item for one in (items if isinstance(items, list) else ()) for item in read_item(one))
-
-
-def dig(value: Any, *keys: str | int) -> Any:
-    """`dig(config, "output", "html", "site-url")`; None where the way breaks off."""
-    for key in keys:
-        if isinstance(value, dict) and isinstance(key, str):
-            value = value.get(key)
-        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
-            value = value[key]
-        else:
-            return None
-    return value
-
-
-def to_text(value: object) -> str | None:
-    """A text of one line, if it is one."""
-    return " ".join(value.split())[:200] or None if isinstance(value, str) else None
-
-
-def to_texts(value: object) -> tuple[str, ...]:
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
-
-
-def to_base_url(*parts: object) -> str | None:
-    """An address of the web, put together; None where the first part is none."""
-    first = to_text(parts[0])
-    try:
-        is_address = bool(first) and urlsplit(first).scheme in ("http", "https") and bool(urlsplit(first).netloc)
-    except ValueError:
-        return None
-    if not first or not is_address or re.search(r"[\s<>\"{}|\\^`]", first):
-        return None
-    rest = [text.strip("/") for part in parts[1:] if (text := to_text(part)) and text.strip("/.")]
-    return "/".join([first.split("#")[0].split("?")[0].rstrip("/"), *rest])
-
-
-def to_number(value: object) -> float | None:
-    text = value if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
-    return float(text) if re.fullmatch(r"-?\d{1,9}(\.\d{1,9})?", text.strip()) else None
-
-
-def stem(path: str) -> str:
-    return posixpath.splitext(posixpath.basename(path))[0]
-
-
-def without_extension(path: str) -> str:
-    return posixpath.splitext(path)[0] if path.lower().endswith(EXTENSIONS) else path
-
-
-def folder_route(path: str, overviews: tuple[str, ...] = ("index", "README")) -> str:
-    """`a/b.md` → `a/b/`, `a/index.md` → `a/`."""
-    return file_route(path, overviews, "/")
-
-
-def file_route(path: str, overviews: tuple[str, ...] = (), end: str = ".html") -> str:
-    """`a/b.md` → `a/b.html`; an overview is its folder."""
-    bare = without_extension(path)
-    folder, name = posixpath.split(bare)
-    if name in overviews:
-        return f"{folder}/" if folder else ""
-    return bare + end
-
-
 # --- navigation -----------------------------------------------------------------------------------
 
 
@@ -410,6 +332,11 @@ def find_page(pages: Pages, docs: str, link: str, overviews: tuple[str, ...] = (
     names = [whole, *(whole + end for end in EXTENSIONS)] if not bare.endswith("/") else []
     names += [f"{whole}/{name}{end}".lstrip("/") for name in overviews for end in EXTENSIONS]
     return next((name for name in names if name in pages), None)
+
+
+def read_each(items: object, read_item: Callable[[Any], Nav]) -> Nav:
+    """Of a list as a config has it; nothing of what is no list."""
+    return tuple(item for one in (items if isinstance(items, list) else ()) for item in read_item(one))
 
 
 def to_leaf(path: str | None, title: str | None = None) -> Nav:

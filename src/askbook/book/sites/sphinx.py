@@ -12,23 +12,8 @@ from typing import Any
 from askbook.book.files import EXTENSIONS
 from askbook.book.front_matter import FrontMatter
 from askbook.book.markup.references import flatten
-from askbook.book.sites.site import (
-    MAX_SECTIONS,
-    Files,
-    Leaf,
-    Nav,
-    Pages,
-    Section,
-    Site,
-    dig,
-    file_route,
-    join,
-    own_title,
-    to_base_url,
-    to_leaf,
-    to_text,
-    to_texts,
-)
+from askbook.book.sites.site import MAX_SECTIONS, Files, Leaf, Nav, Pages, Section, Site, own_title, to_leaf
+from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text, to_texts
 
 _OPENING = re.compile(r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?!\{)")
 _OPTION = re.compile(r":(\w+):\s*(.*)")

@@ -10,24 +10,8 @@ from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.javascript import Call, find_object
-from askbook.book.sites.site import (
-    Files,
-    Nav,
-    Page,
-    Pages,
-    Section,
-    Site,
-    dig,
-    files_nav,
-    find_page,
-    folder_route,
-    join,
-    read_each,
-    to_base_url,
-    to_leaf,
-    to_number,
-    to_text,
-)
+from askbook.book.sites.site import Files, Nav, Page, Pages, Section, Site, files_nav, find_page, read_each, to_leaf
+from askbook.book.sites.values import dig, folder_route, join, to_base_url, to_number, to_text
 
 
 def read_starlight(files: Files, folder: str) -> Site | None:

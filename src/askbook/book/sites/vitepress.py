@@ -9,22 +9,8 @@ from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.javascript import find_object
-from askbook.book.sites.site import (
-    Files,
-    Leaf,
-    Nav,
-    Pages,
-    Section,
-    Site,
-    dig,
-    file_route,
-    find_page,
-    join,
-    to_base_url,
-    to_leaf,
-    to_text,
-    to_texts,
-)
+from askbook.book.sites.site import Files, Leaf, Nav, Pages, Section, Site, find_page, to_leaf
+from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text, to_texts
 
 MAX_REWRITES = 100
 """Of whole folders: each is tried on every page."""

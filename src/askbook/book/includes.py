@@ -43,7 +43,7 @@ _MDX_INCLUDE = re.compile(rf"^(?P<indent>[ \t]*)\{{\*[ \t]+{_PATH}(?:[ \t]+ln\[(
 _DIRECTIVE = re.compile(
     r"^(?P<indent>[ \t]*)(?P<mark>`{3,}|~{3,}|:{3,})\{(?P<name>include|literalinclude)\}[ \t]+(?P<path>\S+)[ \t]*$"
 )
-_OPTION = re.compile(r"^[ \t]*:?([\w-]+):(?:[ \t]+(.*))?$")
+_OPTION = re.compile(r"^[ \t]*:?([\w-]+):(?:[ \t]++(?P<quote>[\"']?)(?P<value>.*)(?P=quote)[ \t]*)?$")
 _NUMBER = re.compile(r"-?\d{1,9}$")
 _PARTIAL = re.compile(r"^import[ \t]+(?P<name>[A-Z]\w*)[ \t]+from[ \t]+[\"'](?P<path>[^\"'\n]+\.mdx?)[\"'];?[ \t]*$")
 _COMPONENT = re.compile(r"^(?P<indent>[ \t]*)<(?P<name>[A-Z]\w*)\b[^<>\n]*/>[ \t]*$")
@@ -143,7 +143,7 @@ class _Expansion:
         return self._take(partial, above, indent=found["indent"]) if found and partial else None
 
     def _direct(self, found: re.Match[str], inside: Sequence[str], above: tuple[str, ...]) -> str | None:
-        options = {option[1]: _unquote((option[2] or "").strip()) for option in map(_OPTION.match, inside) if option}
+        options = {option[1]: option["value"] or "" for option in map(_OPTION.match, inside) if option}
         if found["name"] == "include":
             return self._take(found["path"], above, options.get("lines"), found["indent"], options)
         return self._list(found, above, options)
@@ -233,21 +233,19 @@ def _limit(text: str, options: Mapping[str, str], is_listing: bool) -> str:
         for option in filter(options.get, ("start-at", "start-after", "end-at", "end-before")):
             lines = _limit_lines(lines, option, options[option])
         return "\n".join(lines)
-    first, last = (_read_line(option, options) for option in ("start-line", "end-line"))
-    text = "\n".join(text.removesuffix("\n").split("\n")[first:last])
+    bounds: list[int | None] = []
+    for option in ("start-line", "end-line"):
+        written = options.get(option)
+        if written and not _NUMBER.match(written):
+            raise _NotThere(option, written)
+        bounds.append(int(written) if written else None)
+    text = "\n".join(text.removesuffix("\n").split("\n")[slice(*bounds)])
     for option in filter(options.get, ("start-after", "end-before")):
         before, found, after = text.partition(options[option])
         if not found:
             raise _NotThere(option, options[option])
         text = after if option == "start-after" else before
     return text
-
-
-def _read_line(option: str, options: Mapping[str, str]) -> int | None:
-    written = options.get(option)
-    if written and not _NUMBER.match(written):
-        raise _NotThere(option, written)
-    return int(written) if written else None
 
 
 def _limit_lines(lines: list[str], option: str, wanted: str) -> list[str]:
@@ -310,7 +308,3 @@ def _choose(text: str, part: str) -> list[str]:
     stop = re.compile(rf"(?:ANCHOR_END:[ \t]*|\[end:){name}\b|#endregion\b")
     end = next((at for at in range(start, len(lines)) if stop.search(lines[at])), len(lines))
     return lines[start:end]
-
-
-def _unquote(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] in "\"'" and text[0] == text[-1] else text

@@ -143,7 +143,9 @@ class Layout:
         module = self._module_path(folders)
         rest = folders[len(module) :]
         is_overview = stem in OVERVIEWS
-        if stem == "index" and len(folders) - len(self._root) >= 2 and rest and self._is_bundle(folders):
+        is_inner = len(folders) - len(self._root) >= 2 and bool(rest)
+        if stem == "index" and is_inner and self._files_under[folders] == 1 and _number_in(folders[-1]) is None:
+            # `topic/index.md` with nothing beside it is a page of the folder above, not a chapter of one page.
             rest, is_overview = rest[:-1], False
         chapter = (*module, rest[0]) if rest else None
         entry = self.entries.get(page.path)
@@ -157,10 +159,6 @@ class Layout:
             return self._root
         beyond = folders[: len(self._root) + 1]
         return self._root if _CHAPTER_FOLDER.match(beyond[-1]) else beyond
-
-    def _is_bundle(self, folder: Folder) -> bool:
-        """`topic/index.md` with nothing beside it is a page of the folder above, not a chapter of one page."""
-        return self._files_under[folder] == 1 and _number_in(folder[-1]) is None
 
     @cached_property
     def _files_under(self) -> Counter[Folder]:

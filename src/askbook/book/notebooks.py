@@ -60,9 +60,11 @@ def _read_cell(cell: dict[str, Any], language: str) -> Iterator[str]:
                 yield _list(source, str(cell.get("language") or language))
             printed = "\n".join(filter(None, map(_read_output, cell.get("outputs") or ())))
             if printed.strip() and "remove-output" not in tags and "remove_output" not in tags:
-                yield _list(_shorten(printed.strip("\n")), "text")
+                printed = printed.strip("\n")
+                kept = "\n".join(printed.split("\n")[:OUTPUT_LINES])[:OUTPUT_CHARS]
+                yield _list(kept if kept == printed else f"{kept}\n…", "text")
         case _:
-            return
+            pass
 
 
 def _read_output(output: Any) -> str:
@@ -75,12 +77,6 @@ def _read_output(output: Any) -> str:
     if output.get("output_type") in ("pyerr", "error"):  # pyright: ignore[reportUnknownMemberType]
         return f"{output.get('ename', 'Error')}: {output.get('evalue', '')}"  # pyright: ignore[reportUnknownMemberType]
     return _TERMINAL.sub("", _join(data.get("text/plain") or output.get("text") or "")).rstrip("\n")  # pyright: ignore[reportUnknownMemberType]
-
-
-def _shorten(printed: str) -> str:
-    lines = printed.split("\n")
-    kept = "\n".join(lines[:OUTPUT_LINES])[:OUTPUT_CHARS]
-    return kept if kept == printed else f"{kept}\n…"
 
 
 def _list(text: str, language: str) -> str:

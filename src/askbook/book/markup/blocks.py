@@ -680,8 +680,8 @@ class Blocks:
                 self._read_alert(found, end)
             case "math" | "env":
                 self._read_formula(found, at)
-            case "definition" if self._is_definition(found[0]):
-                # Its term stands above it.
+            # Behind less than three blanks it may be a table's caption, or prose; a term right above it tells.
+            case "definition" if found[0][1:4] in ("   ", "\t") or (self._after_text and not self._mdx):
                 above = f"\n{self._lead(at)}" if self._after_text else ""
                 self._indent_body(indent)
                 rest = found.end() - 1
@@ -692,10 +692,6 @@ class Blocks:
                 self._hide_line(begin, end)
             case _:
                 pass
-
-    def _is_definition(self, sign: str) -> bool:
-        """Behind less than three blanks it may be a table's caption, or prose; a term right above it tells."""
-        return sign[1:4] == "   " or sign[1] == "\t" or (self._after_text and not self._mdx)
 
     def _read_shortcode(self, found: re.Match[str], at: int, end: int) -> None:
         """Docsy shows the content of a tab as a listing, unless its pane says that it is text."""

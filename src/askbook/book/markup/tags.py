@@ -90,20 +90,18 @@ class Tags:
         """In Markdown `Vec<T>` and `<path>` are prose: a tag is one of HTML's that has attributes or is closed, or a component."""
         if mdx or name.lower() in _ALONE:
             return True
+        is_bare = self._text[begin + 1 + len(name)] == ">"
         if name.lower() in _HTML:
-            bare = self._text[begin + 1 + len(name)] == ">"
-            return self._text[begin + 1] == "/" or not bare or self._is_closed(name) or self._is_alone(begin, name)
+            if self._text[begin + 1] == "/" or not is_bare or self._is_closed(name):
+                return True
+            # A `<details>` on a line of its own that its author forgot to close.
+            ends = find_blank_behind(self._text, begin + len(name) + 2) is not None
+            return name.lower() in _PARTING and ends and self._opens_line(begin)
         if not name[:1].isupper() and "-" not in name:
             return False
         if self._text[begin + 1] == "/":
             return True
-        is_bare = self._text[begin + 1 + len(name)] == ">"
         return not is_bare or self._closes_soon(begin, name) or (self._opens_line(begin) and self._is_closed(name))
-
-    def _is_alone(self, begin: int, name: str) -> bool:
-        """A `<details>` on a line of its own that its author forgot to close."""
-        ends = find_blank_behind(self._text, begin + len(name) + 2) is not None
-        return name.lower() in _PARTING and ends and self._opens_line(begin)
 
     def is_whole(self, begin: int, end: int, name: str) -> bool:
         """Among words a component has attributes, closes itself or is closed; `a <B and c> d` is not."""
@@ -196,7 +194,7 @@ class Tags:
             shown = [numbered.span("number"), *(one for one in shown if one[0] > numbered.end())]
         if not shown and is_tab and (value := _VALUE.search(self._text, begin, end)):
             shown = [value.span("value")]
-        if shown and self._is_in_heading(begin):
+        if shown and self._text.startswith("#", self._lines.start_of(begin)):
             # The heading's name and anchor are without it.
             words = self._text[slice(*shown[0])]
             yield Hidden(begin, end, f"({words})", "")
@@ -227,9 +225,6 @@ class Tags:
             at = stop
         last = bold if len(shown) == 1 else ""
         yield Hidden(at, end, f"{last}{self._gap(end)}" if bold else " ", last)
-
-    def _is_in_heading(self, begin: int) -> bool:
-        return self._text.startswith("#", self._lines.start_of(begin))
 
     def _gap(self, end: int) -> str:
         """Below a label stands a blank line."""

@@ -25,7 +25,10 @@ def read_hugo(files: Files, folder: str) -> Site | None:
     if config is None:
         return None
     values = _read_config(files, config)
-    languages = dig(values, "languages") or _read_languages(files, config)
+    languages = dig(values, "languages")
+    if not languages and "/_default/" in config:
+        beside = files.first(posixpath.dirname(config), *(f"languages.{end}" for end in _ENDS))
+        languages = _read_config(files, beside) if beside else {}
     language = to_text(values.get("defaultcontentlanguage")) or "en"
     own = dig(languages, language) or {}
     written = dig(own, "contentdir") or values.get("contentdir") or "content"
@@ -56,11 +59,6 @@ def _lowered(values: Any, depth: int = 0) -> Any:
     if not isinstance(values, dict) or depth > 3:
         return values
     return {str(key).lower(): _lowered(value, depth + 1) for key, value in values.items()}
-
-
-def _read_languages(files: Files, config: str) -> dict[str, Any]:
-    found = files.first(posixpath.dirname(config), *(f"languages.{end}" for end in _ENDS))
-    return _read_config(files, found) if found and "/_default/" in config else {}
 
 
 def _route(ugly: bool, path: str, front: FrontMatter) -> str:

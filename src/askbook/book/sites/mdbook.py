@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from urllib.parse import unquote
 
-from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.site import Entry, Files, Site
 from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text
 
@@ -37,17 +36,13 @@ def read_mdbook(files: Files, folder: str) -> Site | None:
         generator="mdBook",
         config=config or summary,
         docs=docs,
-        to_route=_route,
+        to_route=lambda path, _: re.sub(r"(?i)(^|/)readme\.html$", r"\1index.html", file_route(path)),
         title=to_text(dig(values, "book", "title")),
         base_url=to_base_url(dig(values, "output", "html", "site-url")),
         entries=read_summary(files.text(summary), docs, partial(files.complain_outside, summary)),
         ignore=("/SUMMARY.md",),
         only_nav=config is not None,
     )
-
-
-def _route(path: str, _front: FrontMatter) -> str:
-    return re.sub(r"(?i)(^|/)readme\.html$", r"\1index.html", file_route(path))
 
 
 def read_summary(text: str, folder: str, refuse: Callable[[str, str], None]) -> dict[str, Entry]:

@@ -6,7 +6,6 @@ import re
 from functools import partial
 from typing import Any
 
-from askbook.book.front_matter import FrontMatter
 from askbook.book.markup.references import flatten
 from askbook.book.sites.site import Files, Leaf, Nav, Pages, Section, Site, find_page, read_each, to_leaf
 from askbook.book.sites.values import dig, file_route, folder_route, join, to_base_url, to_text
@@ -34,7 +33,9 @@ def read_mkdocs(files: Files, folder: str) -> Site | None:
         generator="Material for MkDocs" if dig(values, "theme", "name") == "material" else "MkDocs",
         config=config,
         docs=docs,
-        to_route=partial(_route, flat),
+        to_route=lambda path, _: (
+            re.sub(r"(^|/)README\.html$", r"\1index.html", file_route(path)) if flat else folder_route(path)
+        ),
         anchors="pymdownx" if "pymdownx.slugs" in raw else "python",
         title=to_text(values.get("site_name")),
         base_url=to_base_url(values.get("site_url")),
@@ -62,12 +63,6 @@ def _snippet_folders(
         for root, below in _RELATIVE.findall(raw)[:_MOST_FOLDERS]
     ]
     return tuple(dict.fromkeys(path for path in found if path is not None))
-
-
-def _route(flat: bool, path: str, _front: FrontMatter) -> str:
-    if flat:
-        return re.sub(r"(^|/)README\.html$", r"\1index.html", file_route(path))
-    return folder_route(path)
 
 
 def _read_nav(files: Files, docs: str, config: str, written: object, pages: Pages, _likely: Pages) -> Nav:

@@ -62,8 +62,14 @@ def _complain_missing(files: Files, path: str, meta: dict[str, Any]) -> None:
     names = {without_extension(re.sub(r"\.[jt]sx?$", "", name)) for name in files.names(folder)}
     if any(name.startswith("[") for name in names):
         return
-    pages = [key for key, value in meta.items() if key != "*" and (isinstance(value, str) or _is_page(value))]
-    if missing := [key for key in pages if key not in names]:
+    missing: list[str] = []
+    for key, value in meta.items():
+        is_other = (
+            dig(value, "type") in ("separator", "menu") or dig(value, "display") == "hidden" or dig(value, "href")
+        )
+        if key not in names and key != "*" and isinstance(value, str | dict) and not is_other:
+            missing.append(key)
+    if missing:
         count = f"{len(missing)} page{'' if len(missing) == 1 else 's'}"
         named = ", ".join(repr(key[:60]) for key in missing[:5]) + (" …" if len(missing) > 5 else "")
         files.complain(path, f"it names {count} that this book does not have: {named}")
@@ -72,11 +78,6 @@ def _complain_missing(files: Files, path: str, meta: dict[str, Any]) -> None:
 def _is_read(key: str) -> bool:
     """Of an entry of a `_meta` file."""
     return key in ("title", "items", SPREAD)
-
-
-def _is_page(value: object) -> bool:
-    is_other = dig(value, "type") in ("separator", "menu") or dig(value, "display") == "hidden" or dig(value, "href")
-    return isinstance(value, dict) and not is_other
 
 
 def _read_nav(files: Files, docs: str, _pages: Pages, likely: Pages) -> Nav:

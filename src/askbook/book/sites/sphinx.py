@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from askbook.book.files import EXTENSIONS
-from askbook.book.front_matter import FrontMatter
 from askbook.book.markup.references import flatten
 from askbook.book.sites.site import MAX_SECTIONS, Files, Leaf, Nav, Pages, Section, Site, own_title, to_leaf
 from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text, to_texts
@@ -32,7 +31,7 @@ def read_jupyter_book(files: Files, folder: str) -> Site | None:
         generator="Jupyter Book",
         config=toc,
         docs=folder,
-        to_route=_route,
+        to_route=lambda path, _: file_route(path),
         anchors="docutils",
         title=to_text(values.get("title")),
         base_url=to_base_url(dig(values, "html", "baseurl")),
@@ -60,7 +59,7 @@ def read_sphinx(files: Files, folder: str) -> Site | None:
         generator="Sphinx",
         config=config,
         docs=docs,
-        to_route=_route,
+        to_route=lambda path, _: file_route(path),
         anchors="docutils",
         title=_assigned(text, "project") or _assigned(text, "html_title"),
         base_url=to_base_url(_assigned(text, "html_baseurl")),
@@ -95,10 +94,6 @@ def _anchored(pattern: str) -> str:
 def _assigned(text: str, name: str) -> str | None:
     found = re.search(rf"^{name}\s*(?::[^=\n]*)?=\s*(?:'([^'\\\n]*)'|\"([^\"\\\n]*)\")\s*(?:#.*)?$", text, re.MULTILINE)
     return to_text(found.group(1) or found.group(2)) if found else None
-
-
-def _route(path: str, _front: FrontMatter) -> str:
-    return file_route(path)
 
 
 def _find(pages: Pages, docs: str, name: str) -> str | None:

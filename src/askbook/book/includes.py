@@ -264,8 +264,8 @@ def _find_object(lines: list[str], name: str) -> list[str]:
     first, end, outer = 0, len(lines), -1
     for part in name.split("."):
         opens = re.compile(rf"([ \t]*)(?:async[ \t]+)?(?:def|class)[ \t]+{re.escape(part)}\b")
-        found = [(len(one[1]), at) for at in range(first, end) if (one := opens.match(lines[at]))]
-        found = [one for one in found if one[0] > outer]
+        found = [(len(opening[1]), at) for at in range(first, end) if (opening := opens.match(lines[at]))]
+        found = [place for place in found if place[0] > outer]
         if not found:
             raise _NotThere("pyobject", name)
         outer, at = min(found)
@@ -297,8 +297,8 @@ def _choose(text: str, part: str) -> list[str]:
         return lines[max(0, first - 1) : last]
     if re.fullmatch(r"[\d,:-]+", wanted):
         chosen: list[str] = []
-        for one in wanted.split(",")[:RANGES]:
-            chosen += _choose(text, one) if one else []
+        for piece in filter(None, wanted.split(",")[:RANGES]):
+            chosen += _choose(text, piece)
         return chosen
     name = re.escape(wanted)
     begins = re.compile(rf"(?:ANCHOR:[ \t]*|\[start:|#region[ \t]+){name}\b")

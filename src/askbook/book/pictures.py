@@ -57,7 +57,7 @@ def find_pictures(text: str) -> Iterator[Picture]:
 
 def list_files(text: str) -> set[str]:
     """The files of the pictures that a text shows, without escapes."""
-    return {unquote(html.unescape(one.src)) for one in find_pictures(text)}
+    return {unquote(html.unescape(picture.src)) for picture in find_pictures(text)}
 
 
 def read_attributes(tag: str) -> tuple[str, str]:

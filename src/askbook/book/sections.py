@@ -89,7 +89,7 @@ class Section:
 
     headings: tuple[str, ...]
     anchor: str | None
-    blocks: tuple[Block, ...]
+    blocks: list[Block]
 
 
 class Source:
@@ -302,21 +302,18 @@ def split_sections(blocks: list[Block], anchor_style: str = "github") -> list[Se
     sections: list[Section] = []
     path: list[tuple[int, str]] = []
     anchor: str | None = None
-    current: list[Block] = []
     seen_heading = False
     for block in blocks:
         if block.kind == "heading":
-            if current:
-                sections.append(Section(tuple(title for _, title in path), anchor, tuple(current)))
             title, found = clean_heading(block.title), anchors.take(block.title)
             path = [above for above in path if above[0] < block.level]
             if seen_heading or block.level > 1:
                 path.append((block.level, title))
                 anchor = found
-            current, seen_heading = [], True
-        current.append(block)
-    if current:
-        sections.append(Section(tuple(title for _, title in path), anchor, tuple(current)))
+            seen_heading = True
+        if block.kind == "heading" or not sections:
+            sections.append(Section(tuple(title for _, title in path), anchor, []))
+        sections[-1].blocks.append(block)
     return sections
 
 

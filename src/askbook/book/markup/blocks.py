@@ -230,15 +230,12 @@ class Blocks:
             elif not self._is_indented_code(indent - column, begin, end, bare):
                 self._read_markup(begin, begin + lead, end, indent)
         if self._blanks:
-            self._quote_blanks(min(depth, len(self._bodies)))
+            lead = self._lead_of(min(depth, len(self._bodies))).rstrip()
+            for blank in self._blanks if lead else ():
+                self._hide(blank, blank, lead, lead)
+                self.leads[blank] = lead
+            self._blanks.clear()
         self._after_blank, self._after_text = False, not self._line_is_hidden
-
-    def _quote_blanks(self, depth: int) -> None:
-        lead = self._lead_of(depth).rstrip()
-        for blank in self._blanks if lead else ():
-            self._hide(blank, blank, lead, lead)
-            self.leads[blank] = lead
-        self._blanks.clear()
 
     def _lead_of(self, depth: int) -> str:
         """What stands before the words in the bodies up to this depth, up to the last frame."""
@@ -280,8 +277,6 @@ class Blocks:
             self._end_fence(end)
         if self._in_code:
             self.code[-1] = self.code[-1][0], end
-        # What is never closed is no directive that hides its content.
-        self._bodies = [body for body in self._bodies if body.unseen_from is None]
 
     def _move_left(self, begin: int, lead: int) -> int:
         """Four columns for each indented body that the line stands in; at a frame's own column stands its sign."""
@@ -352,15 +347,11 @@ class Blocks:
         elif self._after_blank and indent <= 0:
             self._in_list = False
         goes_on = self._in_code and indent >= 4
-        if not goes_on and (self._mdx or self._in_list or indent < 4 or not self._after_blank):
-            self._in_code = False
-            return False
-        if goes_on:
-            self.code[-1] = self.code[-1][0], end
-        else:
-            self.code.append((begin, end))
-        self._in_code = True
-        return True
+        begins = self._after_blank and indent >= 4 and not self._mdx and not self._in_list
+        self._in_code = goes_on or begins
+        if self._in_code:
+            self.code.append((self.code.pop()[0] if goes_on else begin, end))
+        return self._in_code
 
     def _find_html_end(self, name: str, at: int) -> int:
         depth = 0
@@ -437,7 +428,7 @@ class Blocks:
         kind = (found["name"] or "").lower()
         if found["classes"]:
             kinds = re.findall(r"\.(?:callout-)?([\w-]+)", found["classes"])
-            kind = next((one for one in kinds if one in LABELS), "")
+            kind = next((name for name in kinds if name in LABELS), "")
         title = next((found.span(name) for name in ("boxed", "rest") if (found[name] or "").strip()), None)
         if title and found["rest"] and title == found.span("rest") and (tail := _TRAILING.search(self._text, *title)):
             title = title[0], tail.start()

@@ -188,10 +188,10 @@ class Tags:
             items = _ITEMS.search(self._text, begin, end)
             self._rows.append(_ITEM.findall(items["items"])[::-1] if items else [])
         is_tab = name in _TABS
-        shown = [one.span("value") for one in _SHOWN.finditer(self._text, begin, end)]
+        shown = [said.span("value") for said in _SHOWN.finditer(self._text, begin, end)]
         numbered = _LISTING_NUMBER.match(self._text, begin, end) if shown else None
         if numbered:
-            shown = [numbered.span("number"), *(one for one in shown if one[0] > numbered.end())]
+            shown = [numbered.span("number"), *(span for span in shown if span[0] > numbered.end())]
         if not shown and is_tab and (value := _VALUE.search(self._text, begin, end)):
             shown = [value.span("value")]
         if shown and self._text.startswith("#", self._lines.start_of(begin)):

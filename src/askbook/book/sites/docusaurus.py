@@ -10,7 +10,7 @@ from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.javascript import find_object
-from askbook.book.sites.site import Files, Nav, Page, Pages, Section, Site, files_nav, to_leaf
+from askbook.book.sites.site import Files, Nav, Page, Pages, Section, Site, files_nav, read_each, to_leaf
 from askbook.book.sites.values import dig, join, stem, to_base_url, to_number, to_text, to_texts, without_extension
 
 CONFIGS = tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "mts", "cjs"))
@@ -23,7 +23,7 @@ CATEGORIES = ("_category_.json", "_category_.yml", "_category_.yaml")
 _OVERVIEWS = ("index", "readme")
 
 
-def read_docusaurus(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     config = files.first(folder, *CONFIGS)
     if config is None:
         return None
@@ -109,7 +109,7 @@ def _read_nav(files: Files, folder: str, docs: str, options: dict[str, Any], pag
     def read_items(items: object) -> Nav:
         if isinstance(items, dict) and "type" not in items:
             items = [{label: below} for label, below in items.items()]
-        return tuple(item for one in (items if isinstance(items, list) else [items]) for item in read_item(one))
+        return read_each(items if isinstance(items, list) else [items], read_item)
 
     def read_item(item: Any) -> Nav:
         if isinstance(item, str):

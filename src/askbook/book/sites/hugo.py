@@ -19,7 +19,7 @@ _HUGO = tuple(
 _OVERVIEWS = ("_index", "index")
 
 
-def read_hugo(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     names = files.names(folder)
     config = files.first(folder, *_HUGO) if any(name.startswith(("hugo.", "config")) for name in names) else None
     if config is None:

@@ -18,7 +18,7 @@ _LINE = re.compile(
 _PART = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 
 
-def read_mdbook(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     """Without a book.toml, an outline in the book's own folder gives the order."""
     config = files.first(folder, "book.toml")
     if config is None and folder:

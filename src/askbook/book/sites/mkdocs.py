@@ -16,7 +16,7 @@ _MOST_FOLDERS = 20
 _LITERATE = ("SUMMARY.md", "README.md")
 
 
-def read_mkdocs(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     config = files.first(folder, "mkdocs.yml", "mkdocs.yaml")
     if config is None:
         return None
@@ -53,8 +53,8 @@ def _snippet_folders(
 ) -> tuple[str, ...]:
     """`pymdownx.snippets: base_path`, which counts from the folder of mkdocs.yml."""
     written: list[object] = []
-    for one in extensions if isinstance(extensions, list) else [extensions]:
-        paths = dig(one, "pymdownx.snippets", "base_path")
+    for extension in extensions if isinstance(extensions, list) else [extensions]:
+        paths = dig(extension, "pymdownx.snippets", "base_path")
         written += paths if isinstance(paths, list) else [paths]
     found = [files.inside(folder, path, config, "base_path") for path in written[:_MOST_FOLDERS]]
     # The YAML reader builds nothing of a tag.

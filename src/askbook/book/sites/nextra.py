@@ -19,7 +19,7 @@ _GLOBAL = tuple(f"_meta.global.{end}" for end in ("js", "ts", "tsx", "jsx"))
 _OVERVIEWS = ("index", "page")
 
 
-def read_nextra(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     config = files.first(folder, *(f"next.config.{end}" for end in ("js", "mjs", "ts", "cjs")))
     if config is None:
         return None

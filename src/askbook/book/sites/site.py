@@ -314,9 +314,9 @@ class Files:
 
 def _is_made(value: object, is_read: Callable[[str], bool]) -> bool:
     if isinstance(value, list):
-        return any(_is_made(one, is_read) for one in value)
+        return any(_is_made(item, is_read) for item in value)
     if isinstance(value, dict):
-        return any(_is_made(one, is_read) for key, one in value.items() if is_read(key))
+        return any(_is_made(item, is_read) for key, item in value.items() if is_read(key))
     return value is None or isinstance(value, Call)
 
 
@@ -336,7 +336,7 @@ def find_page(pages: Pages, docs: str, link: str, overviews: tuple[str, ...] = (
 
 def read_each(items: object, read_item: Callable[[Any], Nav]) -> Nav:
     """Of a list as a config has it; nothing of what is no list."""
-    return tuple(item for one in (items if isinstance(items, list) else ()) for item in read_item(one))
+    return tuple(found for item in (items if isinstance(items, list) else ()) for found in read_item(item))
 
 
 def to_leaf(path: str | None, title: str | None = None) -> Nav:

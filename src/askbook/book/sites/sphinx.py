@@ -11,7 +11,7 @@ from typing import Any
 
 from askbook.book.files import EXTENSIONS
 from askbook.book.markup.references import flatten
-from askbook.book.sites.site import MAX_SECTIONS, Files, Leaf, Nav, Pages, Section, Site, own_title, to_leaf
+from askbook.book.sites.site import MAX_SECTIONS, Files, Leaf, Nav, Pages, Section, Site, own_title, read_each, to_leaf
 from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text, to_texts
 
 _OPENING = re.compile(r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?!\{)")
@@ -21,7 +21,7 @@ MAX_PATTERNS = 200
 _STRING = re.compile(r"'([^'\\\n]*)'|\"([^\"\\\n]*)\"")
 
 
-def read_jupyter_book(files: Files, folder: str) -> Site | None:
+def _read_jupyter_book(files: Files, folder: str) -> Site | None:
     toc = files.first(folder, "_toc.yml")
     if toc is None:
         return None
@@ -46,7 +46,11 @@ def read_jupyter_book(files: Files, folder: str) -> Site | None:
     )
 
 
-def read_sphinx(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
+    return _read_jupyter_book(files, folder) or _read_sphinx(files, folder)
+
+
+def _read_sphinx(files: Files, folder: str) -> Site | None:
     config = files.first(folder, "conf.py", "source/conf.py")
     text = files.text(config) if config else ""
     if config is None or not re.search(r"^(?:extensions|project|html_theme)\s*=", text, re.MULTILINE):
@@ -54,7 +58,7 @@ def read_sphinx(files: Files, folder: str) -> Site | None:
     docs = posixpath.dirname(config)
     root = _assigned(text, "root_doc") or _assigned(text, "master_doc") or "index"
     listed = re.search(r"^exclude_patterns\s*=\s*\[([^\]]{0,2000})\]", text, re.MULTILINE)
-    excluded = [one or two for one, two in _STRING.findall(listed.group(1))] if listed else []
+    excluded = [single or double for single, double in _STRING.findall(listed.group(1))] if listed else []
     return Site(
         generator="Sphinx",
         config=config,
@@ -116,7 +120,7 @@ def _read_toc(files: Files, config: str, docs: str, pages: Pages, _likely: Pages
         return (*groups, *read_entries(level)) if isinstance(level, dict) else ()
 
     def read_entries(level: Any) -> Nav:
-        return tuple(item for one in _lists(level, "chapters", "sections", "entries") for item in read_entry(one))
+        return read_each(_lists(level, "chapters", "sections", "entries"), read_entry)
 
     def read_entry(entry: Any) -> Nav:
         title = to_text(dig(entry, "title"))

@@ -14,7 +14,7 @@ from askbook.book.sites.site import Files, Nav, Page, Pages, Section, Site, file
 from askbook.book.sites.values import dig, folder_route, join, to_base_url, to_number, to_text
 
 
-def read_starlight(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     config = files.first(folder, *(f"astro.config.{end}" for end in ("mjs", "js", "ts", "mts", "cjs")))
     if config is None or "starlight" not in files.text(config):
         return None

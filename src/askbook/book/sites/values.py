@@ -28,7 +28,7 @@ def to_text(value: object) -> str | None:
 
 
 def to_texts(value: object) -> tuple[str, ...]:
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def to_base_url(*parts: object) -> str | None:

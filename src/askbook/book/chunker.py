@@ -198,9 +198,23 @@ def _split_table(source: Source, unit: Unit, header: Span) -> Iterator[Unit]:
 
 def _fill(source: Source, spans: Iterable[Span], limit: int) -> Iterator[Span]:
     """Neighbouring spans joined up to the limit; one that is too large is cut at spaces, else at characters."""
+    longest = int(limit / 1.3) * CHARS_A_WORD
+
+    def small_enough() -> Iterator[tuple[int, int, Size]]:
+        for start, end in spans:
+            size = _weigh(source.shown_text(start, end))
+            if size.tokens <= limit:
+                yield start, end, size
+                continue
+            for word in _WORD.finditer(source.text, start, end):
+                step = longest // 2 if source.text[word.start()] in "`~" else longest
+                for at in range(word.start(), word.end(), step):
+                    part_end = min(at + step, word.end())
+                    yield at, part_end, _weigh(source.shown_text(at, part_end))
+
     begin = stop = -1
     total = Size(0, 0)
-    for start, end, size in _small_enough(source, spans, limit):
+    for start, end, size in small_enough():
         grown = total + size
         if begin >= 0 and grown.tokens > limit:
             yield begin, stop
@@ -208,20 +222,6 @@ def _fill(source: Source, spans: Iterable[Span], limit: int) -> Iterator[Span]:
         begin, stop, total = (start, end, size) if begin < 0 else (begin, end, grown)
     if begin >= 0:
         yield begin, stop
-
-
-def _small_enough(source: Source, spans: Iterable[Span], limit: int) -> Iterator[tuple[int, int, Size]]:
-    text, longest = source.text, int(limit / 1.3) * CHARS_A_WORD
-    for start, end in spans:
-        size = _weigh(source.shown_text(start, end))
-        if size.tokens <= limit:
-            yield start, end, size
-            continue
-        for word in _WORD.finditer(text, start, end):
-            step = longest // 2 if text[word.start()] in "`~" else longest
-            for at in range(word.start(), word.end(), step):
-                part_end = min(at + step, word.end())
-                yield at, part_end, _weigh(source.shown_text(at, part_end))
 
 
 def _lines(source: Source, start: int, end: int) -> Iterator[Span]:

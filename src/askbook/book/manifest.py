@@ -41,11 +41,13 @@ def read_manifest(raw: bytes | None, folder_name: str, book_id: str | None) -> t
         # What the folder calls itself is never a book of a tenant, which only a key or the command line names.
         book_id = check_public_id(named)
     chosen_id = book_id or slug(folder_name)[:64].strip("-._") or "book"
-    title = _typed(table, "title", str)
+    title, base_url = _typed(table, "title", str), _typed(table, "base_url", str)
+    if base_url is not None and not re.match(r"https?://\S+$|/\S*$", base_url):
+        raise _wrong("base_url", base_url, "an address that begins with https:// (or a path that begins with /)")
     book = Book(
         book_id=check_book_id(chosen_id),
         title=title or prettify(folder_name),
-        base_url=_read_base_url(table),
+        base_url=base_url.rstrip("/") if base_url else None,
         modules=_read_modules(table),
         facets=tuple(_read_facet(name, body) for name, body in (_typed(table, "facets", dict) or {}).items()),
         ignore=tuple(map(str, _list_of(table, "ignore", (str,)))),
@@ -110,13 +112,6 @@ def _list_of(table: dict[str, object], key: str, kinds: tuple[type, ...], where:
             where + key, value, "a list of " + " or ".join({str: "texts", int: "numbers"}[kind] for kind in kinds)
         )
     return value
-
-
-def _read_base_url(table: dict[str, object]) -> str | None:
-    base_url = _typed(table, "base_url", str)
-    if base_url is not None and not re.match(r"https?://\S+$|/\S*$", base_url):
-        raise _wrong("base_url", base_url, "an address that begins with https:// (or a path that begins with /)")
-    return base_url.rstrip("/") if base_url else None
 
 
 def _read_modules(table: dict[str, object]) -> dict[str, str]:

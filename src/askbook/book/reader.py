@@ -148,7 +148,13 @@ def _find_site(home: Path, book: Book) -> tuple[Site | None, list[Problem]]:
 def _list_files(home: Path, book: Book, site: Site | None) -> tuple[dict[str, Path], list[Problem]]:
     patterns = [_ignore_pattern(book.ignore)]
     if site:
-        patterns.append(_ignore_pattern(tuple(filter(_is_cheap, site.ignore)), site.docs))
+        # Many stars in one pattern take for ever on a long name; no site needs them.
+        cheap = (
+            pattern
+            for pattern in site.ignore
+            if len(re.findall(r"\*+", pattern)) <= MAX_STARS and len(pattern) <= MAX_PATTERN
+        )
+        patterns.append(_ignore_pattern(tuple(cheap), site.docs))
     ignored = [pattern.fullmatch for pattern in patterns if pattern]
     files: dict[str, Path] = {}
     problems: list[Problem] = []
@@ -247,7 +253,7 @@ def _read_notebook(content: str) -> str:
     try:
         # JSON may hold what a text file cannot.
         return _clean(read_notebook(content).encode("utf-8", "replace").decode())
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
         raise Unreadable("is not a notebook that can be read (broken JSON, or no cells in it)") from error
 
 
@@ -277,11 +283,6 @@ def _ignore_pattern(patterns: tuple[str, ...], root: str = "") -> re.Pattern[str
     written = [pattern.strip() for pattern in patterns if pattern.strip().strip("/") and pattern.strip()[0] not in "#!"]
     below = re.escape(f"{root}/") if root else ""
     return re.compile(below + f"(?:{'|'.join(map(_translate, written))})", re.DOTALL) if written else None
-
-
-def _is_cheap(pattern: str) -> bool:
-    """Many stars in one pattern take for ever on a long name; no site needs them."""
-    return len(re.findall(r"\*+", pattern)) <= MAX_STARS and len(pattern) <= MAX_PATTERN
 
 
 def _translate(pattern: str) -> str:
@@ -399,7 +400,12 @@ def _build_lesson(
         lines=read.lines,
         link_titles=link_titles,
     )
-    return replace(lesson, fingerprint=_fingerprint(lesson))
+    left_out = ("text", "fingerprint", "parent_doc_id", "lines")
+    fields = {name: getattr(lesson, name) for name in Lesson.__slots__ if name not in left_out}
+    canonical = json.dumps(
+        [CHUNKER_VERSION, MARKUP_VERSION, fields], sort_keys=True, ensure_ascii=True, separators=(",", ":")
+    )
+    return replace(lesson, fingerprint=hashlib.sha256(canonical.encode()).hexdigest())
 
 
 def _read_value(page: Page, facet: Facet, warn_missing: bool, problems: list[Problem]) -> FacetValue | None:
@@ -416,12 +422,3 @@ def _read_value(page: Page, facet: Facet, warn_missing: bool, problems: list[Pro
         problems.append(Problem(page.path, f"`{key}` is {str(value)[:40]!r}; {facet.default!r} is used{allowed}", key))
         return facet.default
     return known
-
-
-def _fingerprint(lesson: Lesson) -> str:
-    left_out = ("text", "fingerprint", "parent_doc_id", "lines")
-    fields = {name: getattr(lesson, name) for name in Lesson.__slots__ if name not in left_out}
-    canonical = json.dumps(
-        [CHUNKER_VERSION, MARKUP_VERSION, fields], sort_keys=True, ensure_ascii=True, separators=(",", ":")
-    )
-    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -136,6 +136,10 @@ def _width(prefix: str) -> int:
     return len(prefix.expandtabs(4))
 
 
+def _closing(mark: str) -> str:
+    return rf"^[ \t>]*{re.escape(mark)}[ \t]*$"
+
+
 def _is_rst_unseen(name: str) -> bool:
     return name in _UNSEEN or name.startswith("auto")
 
@@ -525,14 +529,11 @@ class Blocks:
         else:
             self._fence = mark, begin, len(self._bodies), self._read_info(fence, found, end)
 
-    def _find_close(self, mark: str, end: int) -> re.Match[str] | None:
-        return self._look_for(rf"^[ \t>]*{re.escape(mark)}[ \t]*$", end)
-
     def _hide_cell(self, mark: str, begin: int, end: int) -> bool:
         """Jupyter Book shows no cell that is tagged so."""
         options = _OPTIONS.match(self._text, end + 1)
         tags = _TAGS.search(options[0]) if options else None
-        stop = self._find_close(mark, end) if tags and _REMOVED.search(tags[0]) else None
+        stop = self._look_for(_closing(mark), end) if tags and _REMOVED.search(tags[0]) else None
         if stop is None:
             return False
         self._hide_line(begin, stop.end())
@@ -541,7 +542,7 @@ class Blocks:
 
     def _read_rst(self, mark: str, begin: int, end: int) -> bool:
         """What Sphinx is told in its own language: objects and their words, where nothing else is said."""
-        stop = self._find_close(mark, end)
+        stop = self._look_for(_closing(mark), end)
         lines = [*_RST_LINE.finditer(self._text, end + 1, stop.start())] if stop else []
         known = [name.rpartition(":")[2] for line in lines if (name := line["name"])]
         if stop is None or not known:
@@ -613,7 +614,7 @@ class Blocks:
 
     def _open_formula(self, mark: str, begin: int, end: int) -> None:
         """```{math} reads as $$."""
-        found = self._find_close(mark, end)
+        found = self._look_for(_closing(mark), end)
         if found is None:
             self._fence = mark, begin, len(self._bodies), ""
             return
@@ -795,14 +796,12 @@ class Blocks:
             self._hide(last, last, f" \\tag{{{number.strip('()')}}}")
 
     def _pass_formula(self, start: int, end: int) -> None:
-        if "\n" in self._text[start:end]:
-            line_end = self._text.find("\n", end)
-            self._note_indents(start, end)
-            self.math.append((start, end))
-            self.passed = len(self._text) if line_end < 0 else line_end
-
-    def _note_indents(self, start: int, end: int) -> None:
-        """The lines of a formula move left with the body that they stand in."""
+        if "\n" not in self._text[start:end]:
+            return
+        self.math.append((start, end))
+        line_end = self._text.find("\n", end)
+        self.passed = len(self._text) if line_end < 0 else line_end
+        # The lines of a formula move left with the body that they stand in.
         at = self._text.find("\n", start, end) + 1
         while self._dressed and at > 0:
             line = self._text[at : at + 4 * len(self._indents) + self._bodies[self._dressed[-1]].column]

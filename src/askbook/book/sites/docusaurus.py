@@ -88,15 +88,13 @@ def _route(trailing_slash: object, path: str, front: FrontMatter) -> str:
     return route
 
 
-def _doc_id(docs: str, path: str, front: FrontMatter) -> str:
-    inner = without_extension(path.removeprefix(docs).lstrip("/"))
-    *folders, name = (without_prefix(part) for part in inner.split("/"))
-    return "/".join([*folders, front.text("id") or name])
-
-
 def _read_nav(files: Files, folder: str, docs: str, options: dict[str, Any], pages: Pages, likely: Pages) -> Nav:
     """All sidebars one behind the other; none where the files alone give the order."""
-    by_id = {_doc_id(docs, path, page.front): path for path, page in pages.items()}
+    by_id: dict[str, str] = {}
+    for path, page in pages.items():
+        inner = without_extension(path.removeprefix(docs).lstrip("/"))
+        *folders_above, name = map(without_prefix, inner.split("/"))
+        by_id["/".join([*folders_above, page.front.text("id") or name])] = path
     path = join(folder, str(options.get("sidebarPath") or ""))
     known = path if path and files.is_file(path) else None
     sidebars = known or files.first(folder, *(f"sidebars.{end}" for end in ("js", "ts", "json", "mjs", "cjs")))

@@ -243,7 +243,7 @@ def expected_route(generator: str, inner: str, front: Mapping[str, object]) -> s
 
 def measure(folder: Path) -> Row:
     home = folder.resolve()
-    site = find_site(Files(home, lambda path, limit: path.read_bytes()[:limit]))
+    site = find_site(Files(home))
     book = read_book(folder)
     book = replace(book, base_url=book.base_url or "https://example.org")
     lessons, _ = read_lessons(folder, book)

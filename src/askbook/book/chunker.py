@@ -6,9 +6,11 @@ import hashlib
 import math
 import re
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
+from typing import Any
 
 from askbook.book import CHUNKER_VERSION as CHUNKER_VERSION
 from askbook.book.markup import has_components
@@ -28,6 +30,9 @@ _WORD = re.compile(r"\S+\s*|\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*+\s++(?=[^\sa-zß-öø-ÿ])|(?<=[。！？])(?=\S)")
 
 Span = tuple[int, int]
+
+_OF_LESSON = (set(Lesson.__slots__) & set(Chunk.__slots__)) - {"text", "url"}
+"""What a chunk says as its lesson does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +72,16 @@ class Unit:
     size: Size
     section: int
     block: Block
-    prose: bool = False
-    heading: bool = False
+    in_item: bool = False
     part: bool = False
     dedent: int = 0
     before: str = ""
     after: str = ""
     header: Span | None = None
+
+    @property
+    def is_heading(self) -> bool:
+        return self.block.kind == "heading"
 
 
 def split_lesson(lesson: Lesson) -> list[Chunk]:
@@ -82,11 +90,12 @@ def split_lesson(lesson: Lesson) -> list[Chunk]:
     sections = split_sections(source.blocks, lesson.anchors)
     drafts = _merge_small(_pack_sections(source, sections))
     rendered = [_render(source, draft) for draft in _with_overlap(source, drafts)]
-    chunks = (
-        replace(_build(lesson, source, shown, _section_of(draft, sections)), sections=_starts(lesson, draft, sections))
-        for shown, draft in zip(rendered, drafts, strict=True)
-    )
-    return _link(list(chunks), lesson)
+    ids = _make_ids(lesson, [shown.text for shown in rendered])
+    chain = [None, *ids, None]
+    return [
+        _build(lesson, source, draft, sections, shown, index, chain)
+        for index, (shown, draft) in enumerate(zip(rendered, drafts, strict=True))
+    ]
 
 
 # --- blocks → units -------------------------------------------------------------------------------
@@ -98,7 +107,7 @@ def _pack_sections(source: Source, sections: list[Section]) -> list[list[Unit]]:
     for number, section in enumerate(sections):
         units = waiting + [unit for block in section.blocks for unit in _split_block(source, block, number)]
         # A heading with nothing under it opens the next section's chunk: alone it says nothing.
-        if all(unit.heading for unit in units) and len(units) < MOST_HEADINGS and number + 1 < len(sections):
+        if all(unit.is_heading for unit in units) and len(units) < MOST_HEADINGS and number + 1 < len(sections):
             waiting = units
             continue
         waiting = []
@@ -113,9 +122,8 @@ def _split_block(
     size = _weigh(source.shown_text(start, end))
     if size.words == 0:
         return
-    prose = block.kind == "prose" and not in_item
     dedent = _find_dedent(source, block, start, end) if in_item or source.mdx else 0
-    unit = Unit(start, end, size, section, block, prose, block.kind == "heading", nested, dedent)
+    unit = Unit(start, end, size, section, block, in_item, nested, dedent)
     if block.kind != "list" and size.tokens <= (TARGET if block.kind == "prose" else MAXIMUM):
         yield unit
     elif block.children:
@@ -124,17 +132,20 @@ def _split_block(
                 source, child, section, in_item or block.kind == "item", nested or block.kind != "list"
             )
     else:
-        yield from (part for part in _split_leaf(source, replace(unit, part=True)) if _is_shown(source, part))
+        for part in _split_leaf(source, replace(unit, part=True)):
+            if source.shown_text(part.start, part.end).strip():
+                yield part
 
 
 def _find_dedent(source: Source, block: Block, start: int, end: int) -> int:
     """In MDX nothing is code for its indent: without it a chunk is plain Markdown, and whoever reads it sees these blocks."""
-    text = source.text[start:end]
-    return len(text) if source.mdx and block.kind == "prose" else _common_indent(text)
+    if source.mdx and block.kind == "prose":
+        return end - start
+    return min(map(_indent_of, filter(str.strip, source.text[start:end].split("\n"))))
 
 
-def _is_shown(source: Source, unit: Unit) -> bool:
-    return bool(source.shown_text(unit.start, unit.end).strip())
+def _indent_of(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
 
 
 def _split_leaf(source: Source, unit: Unit) -> Iterator[Unit]:
@@ -187,9 +198,23 @@ def _split_table(source: Source, unit: Unit, header: Span) -> Iterator[Unit]:
 
 def _fill(source: Source, spans: Iterable[Span], limit: int) -> Iterator[Span]:
     """Neighbouring spans joined up to the limit; one that is too large is cut at spaces, else at characters."""
+    longest = int(limit / 1.3) * CHARS_A_WORD
+
+    def small_enough() -> Iterator[tuple[int, int, Size]]:
+        for start, end in spans:
+            size = _weigh(source.shown_text(start, end))
+            if size.tokens <= limit:
+                yield start, end, size
+                continue
+            for word in _WORD.finditer(source.text, start, end):
+                step = longest // 2 if source.text[word.start()] in "`~" else longest
+                for at in range(word.start(), word.end(), step):
+                    part_end = min(at + step, word.end())
+                    yield at, part_end, _weigh(source.shown_text(at, part_end))
+
     begin = stop = -1
     total = Size(0, 0)
-    for start, end, size in _small_enough(source, spans, limit):
+    for start, end, size in small_enough():
         grown = total + size
         if begin >= 0 and grown.tokens > limit:
             yield begin, stop
@@ -197,20 +222,6 @@ def _fill(source: Source, spans: Iterable[Span], limit: int) -> Iterator[Span]:
         begin, stop, total = (start, end, size) if begin < 0 else (begin, end, grown)
     if begin >= 0:
         yield begin, stop
-
-
-def _small_enough(source: Source, spans: Iterable[Span], limit: int) -> Iterator[tuple[int, int, Size]]:
-    text, longest = source.text, int(limit / 1.3) * CHARS_A_WORD
-    for start, end in spans:
-        size = _weigh(source.shown_text(start, end))
-        if size.tokens <= limit:
-            yield start, end, size
-            continue
-        for word in _WORD.finditer(text, start, end):
-            step = longest // 2 if text[word.start()] in "`~" else longest
-            for at in range(word.start(), word.end(), step):
-                part_end = min(at + step, word.end())
-                yield at, part_end, _weigh(source.shown_text(at, part_end))
 
 
 def _lines(source: Source, start: int, end: int) -> Iterator[Span]:
@@ -226,10 +237,6 @@ def _sentences(source: Source, start: int, end: int) -> Iterator[Span]:
             at = stop.end()
     if at < end:
         yield at, end
-
-
-def _common_indent(text: str) -> int:
-    return min(len(line) - len(line.lstrip(" \t")) for line in text.split("\n") if line.strip())
 
 
 # --- units → drafts of chunks ---------------------------------------------------------------------
@@ -282,24 +289,18 @@ def _may_merge(left: list[Unit], right: list[Unit], limit: int) -> bool:
 
 
 def _with_overlap(source: Source, drafts: list[list[Unit]]) -> Iterator[list[Unit]]:
-    if drafts:
-        yield drafts[0]
-    for before, draft in pairwise(drafts):
-        repeated = (
-            _overlap(source, before[-1], MAXIMUM - CLOSING - _size_of(draft).tokens)
-            if _continues(before, draft)
-            else None
-        )
+    for before, draft in pairwise([[], *drafts]):
+        last, first = before[-1] if before else None, draft[0]
+        repeated = None
+        if last and last.section == first.section and not first.is_heading:
+            repeated = _overlap(source, last, MAXIMUM - CLOSING - _size_of(draft).tokens)
         yield [repeated, *draft] if repeated else draft
-
-
-def _continues(before: list[Unit], draft: list[Unit]) -> bool:
-    last, first = before[-1], draft[0]
-    return last.prose and last.section == first.section and not first.heading
 
 
 def _overlap(source: Source, last: Unit, room: int) -> Unit | None:
     """The last sentences of the chunk before, about 15 % of a chunk; code, tables and list items are never repeated."""
+    if last.block.kind != "prose" or last.in_item:
+        return None
     begin = last.end
     for start, _ in reversed(list(_sentences(source, last.start, last.end))):
         room_left = min(room, OVERLAP if begin < last.end else LONGEST_OVERLAP)
@@ -307,35 +308,6 @@ def _overlap(source: Source, last: Unit, room: int) -> Unit | None:
             break
         begin = start
     return replace(_part(source, last, (begin, last.end)), part=True) if begin < last.end else None
-
-
-def _section_of(draft: list[Unit], sections: list[Section]) -> Section:
-    """The section of the first unit that is more than a heading."""
-    return sections[next((unit.section for unit in draft if not unit.heading), draft[-1].section)]
-
-
-def _starts(lesson: Lesson, draft: list[Unit], sections: list[Section]) -> tuple[SectionStart, ...]:
-    firsts = {unit.section: unit.start for unit in reversed(draft)}
-    if len(firsts) == 1:
-        return ()
-    return tuple(
-        SectionStart(
-            start,
-            sections[number].headings[-1] if sections[number].headings else None,
-            _path_to(lesson, sections[number]),
-            _address_of(lesson, sections[number]),
-        )
-        for number, start in sorted(firsts.items())
-    )
-
-
-def _path_to(lesson: Lesson, section: Section) -> tuple[str, ...]:
-    above = (lesson.book_title, lesson.module_title, lesson.chapter_title, lesson.title)
-    return _without_repeats(above + section.headings)
-
-
-def _address_of(lesson: Lesson, section: Section) -> str:
-    return f"{lesson.url}#{section.anchor}" if section.anchor else lesson.url
 
 
 # --- drafts → chunks ------------------------------------------------------------------------------
@@ -376,18 +348,14 @@ def _outdented(source: Source, draft: list[Unit]) -> list[Unit]:
     """A chunk begins without white space; what is indented with its first line moves left with it."""
     if draft[0].before or draft[0].header:
         return draft
-    shown = (source.shown_text(unit.start, min(unit.end, unit.start + 1_000)) for unit in draft)
-    indents = [
-        _indent_of(source, unit) if line[:1] in (" ", "\t") else 0 for line, unit in zip(shown, draft, strict=True)
-    ]
-    together = list(takewhile(bool, indents))
-    moved = [replace(unit, dedent=max(unit.dedent, indents[0]), part=True) for unit in draft[: len(together)]]
-    return moved + draft[len(together) :]
 
+    def indent_of(unit: Unit) -> int:
+        opening = source.shown_text(unit.start, min(unit.end, unit.start + 1_000))[:1]
+        return _indent_of(source.text[unit.start : unit.end]) if opening in (" ", "\t") else 0
 
-def _indent_of(source: Source, unit: Unit) -> int:
-    line = source.text[unit.start : unit.end]
-    return len(line) - len(line.lstrip(" \t"))
+    indents = list(takewhile(bool, map(indent_of, draft)))
+    moved = [replace(unit, dedent=max(unit.dedent, indents[0]), part=True) for unit in draft[: len(indents)]]
+    return moved + draft[len(indents) :]
 
 
 def _gap(source: Source, start: int, end: int, verbatim: bool) -> list[Span | str]:
@@ -406,7 +374,7 @@ def _shown_dedented(source: Source, unit: Unit) -> Iterator[Span | str]:
     for start, end in _lines(source, unit.start, unit.end):
         at_line_start = start == source.starts[source.line_of(start) - 1]
         line = source.text[start:end]
-        indent = min(unit.dedent, len(line) - len(line.lstrip(" \t"))) if at_line_start else 0
+        indent = min(unit.dedent, _indent_of(line)) if at_line_start else 0
         for part in source.shown(start, end):
             if isinstance(part, str):
                 yield part.replace("\n" + " " * unit.dedent, "\n")
@@ -474,69 +442,68 @@ def _make_room(piece: Piece, at: int, length: int) -> Iterator[Piece]:
         yield Piece(piece.text_at + kept + length, piece.source_at + kept, piece.length - kept)
 
 
-def _build(lesson: Lesson, source: Source, rendered: _Rendered, section: Section) -> Chunk:
+def _build(
+    lesson: Lesson,
+    source: Source,
+    draft: list[Unit],
+    sections: list[Section],
+    rendered: _Rendered,
+    index: int,
+    chain: list[str | None],
+) -> Chunk:
+    """`chain`: the ids of all chunks of the lesson, between two that are not there."""
     text, size = rendered.text, measure(rendered.text)
+    # A chunk is named by the section of the first unit that is more than a heading.
+    section = sections[next((unit.section for unit in draft if not unit.is_heading), draft[-1].section)]
+    starts = {unit.section: unit.start for unit in reversed(draft)}
     own_titles = _without_repeats(((lesson.title,) if lesson.title_in_file else ()) + section.headings)
     embed_text = f"{' › '.join(own_titles)}\n{text}" if own_titles else text
+    first_line, last_line = source.line_of(rendered.start), source.line_of(rendered.end - 1)
     return Chunk(
-        id="",
+        **{name: getattr(lesson, name) for name in _OF_LESSON},
+        **_name(lesson, section),
+        id=str(chain[index + 1]),
         text=text,
         embed_text=embed_text,
         embed_hash=_sha256(embed_text),
-        book_id=lesson.book_id,
-        module=lesson.module,
-        chapter=lesson.chapter,
-        lesson=lesson.lesson,
-        section_title=section.headings[-1] if section.headings else None,
-        heading_path=_path_to(lesson, section),
-        hardware_tier=lesson.hardware_tier,
-        proficiency_level=lesson.proficiency_level,
-        layer=lesson.layer,
-        facets=lesson.facets,
-        source_file=lesson.source_file,
-        url=_address_of(lesson, section),
-        parent_doc_id=lesson.parent_doc_id,
-        chunk_index=0,
-        total_chunks=1,
-        prev_chunk_id=None,
-        next_chunk_id=None,
+        chunk_index=index,
+        total_chunks=len(chain) - 2,
+        prev_chunk_id=chain[index],
+        next_chunk_id=chain[index + 2],
         content_hash=_sha256(text),
         source_file_hash=lesson.file_hash,
         word_count=size.words,
         token_count=size.tokens,
         char_count=size.chars,
-        first_line=_file_line(lesson, source.line_of(rendered.start)),
-        last_line=_file_line(lesson, source.line_of(rendered.end - 1)),
+        first_line=lesson.lines[first_line - 1] if lesson.lines else first_line,
+        last_line=lesson.lines[last_line - 1] if lesson.lines else last_line,
         start=rendered.start,
         end=rendered.end,
         pieces=rendered.pieces,
+        sections=tuple(SectionStart(at=at, **_name(lesson, sections[number])) for number, at in sorted(starts.items()))
+        if len(starts) > 1
+        else (),
     )
 
 
-def _file_line(lesson: Lesson, line: int) -> int:
-    return lesson.lines[line - 1] if lesson.lines else line
+def _name(lesson: Lesson, section: Section) -> dict[str, Any]:
+    above = (lesson.book_title, lesson.module_title, lesson.chapter_title, lesson.title)
+    return {
+        "section_title": section.headings[-1] if section.headings else None,
+        "heading_path": _without_repeats(above + section.headings),
+        "url": f"{lesson.url}#{section.anchor}" if section.anchor else lesson.url,
+    }
 
 
-def _link(chunks: list[Chunk], lesson: Lesson) -> list[Chunk]:
-    """Ids, and the chain of them. The same text again in one lesson gets `:2`, `:3` … so that no two ids are equal."""
-    seen: dict[str, int] = {}
+def _make_ids(lesson: Lesson, texts: list[str]) -> list[str]:
+    """The same text again in one lesson gets `:2`, `:3` … so that no two ids are equal."""
+    seen: Counter[str] = Counter()
     ids: list[str] = []
-    for chunk in chunks:
-        key = f"{lesson.identity}:{chunk.content_hash[:16]}"
-        seen[key] = seen.get(key, 0) + 1
+    for text in texts:
+        key = f"{lesson.identity}:{_sha256(text)[:16]}"
+        seen[key] += 1
         ids.append(make_id(key if seen[key] == 1 else f"{key}:{seen[key]}"))
-    chain = [None, *ids, None]
-    return [
-        replace(
-            chunk,
-            id=ids[at],
-            chunk_index=at,
-            total_chunks=len(ids),
-            prev_chunk_id=chain[at],
-            next_chunk_id=chain[at + 2],
-        )
-        for at, chunk in enumerate(chunks)
-    ]
+    return ids
 
 
 def make_id(name: str) -> str:

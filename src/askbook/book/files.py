@@ -6,7 +6,12 @@ import os
 import stat
 from pathlib import Path
 
-from askbook.book.sites.site import Unreadable
+EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
+MAX_SMALL_BYTES = 1024 * 1024
+
+
+class Unreadable(Exception):
+    """Why one file cannot be used."""
 
 
 def read_bytes(path: Path, limit: int) -> bytes:

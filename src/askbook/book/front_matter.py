@@ -103,17 +103,9 @@ def _read_toml(raw: str, body_start: int) -> FrontMatter:
     if len(raw) > MAX_CHARS:
         return FrontMatter({}, body_start, f"the front matter is larger than {MAX_CHARS // 1024} KB")
     try:
-        return FrontMatter(_to_texts(tomllib.loads(raw)), body_start)
+        return FrontMatter(_storable(tomllib.loads(raw)), body_start)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         return FrontMatter({}, body_start, f"the front matter is not valid TOML: {str(error)[:100]}")
-
-
-def _to_texts(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _to_texts(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_to_texts(item) for item in value]
-    return _storable(str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def read_settings(raw: str) -> tuple[dict[str, Any], str | None]:
@@ -176,12 +168,15 @@ def _put(into: Any, keys: list[Any], value: Any) -> None:
 
 
 def _storable(value: Any) -> Any:
-    """Escapes in YAML can write NUL and halves of characters, which no database takes as text."""
+    """Texts, lists and mappings. Escapes can write NUL and halves of characters, which no database takes as text."""
     if isinstance(value, dict):
         return {_storable(key): _storable(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_storable(item) for item in value]
-    return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if isinstance(value, str) else value
+    if value is None:
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _salvage(raw: str) -> dict[str, YamlValue]:

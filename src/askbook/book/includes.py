@@ -6,6 +6,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from types import MappingProxyType
 
 MOST, DEEPEST, RANGES = 1_000, 8, 20
 MAX_CHARS = 16 * 1024 * 1024
@@ -41,7 +43,7 @@ _MDX_INCLUDE = re.compile(rf"^(?P<indent>[ \t]*)\{{\*[ \t]+{_PATH}(?:[ \t]+ln\[(
 _DIRECTIVE = re.compile(
     r"^(?P<indent>[ \t]*)(?P<mark>`{3,}|~{3,}|:{3,})\{(?P<name>include|literalinclude)\}[ \t]+(?P<path>\S+)[ \t]*$"
 )
-_OPTION = re.compile(r"^[ \t]*:?([\w-]+):(?:[ \t]+(.*))?$")
+_OPTION = re.compile(r"^[ \t]*:?([\w-]+):(?:[ \t]++(?P<quote>[\"']?)(?P<value>.*)(?P=quote)[ \t]*)?$")
 _NUMBER = re.compile(r"-?\d{1,9}$")
 _PARTIAL = re.compile(r"^import[ \t]+(?P<name>[A-Z]\w*)[ \t]+from[ \t]+[\"'](?P<path>[^\"'\n]+\.mdx?)[\"'];?[ \t]*$")
 _COMPONENT = re.compile(r"^(?P<indent>[ \t]*)<(?P<name>[A-Z]\w*)\b[^<>\n]*/>[ \t]*$")
@@ -49,16 +51,7 @@ _FENCE = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)$")
 _MARK = re.compile(r"ANCHOR(?:_END)?:|(?<!-)-++8<-++[ \t]*+\[(?:start|end):|#(?:end)?region\b")
 _RANGE = re.compile(r"(\d*)(?:[:,-](\d*))?$")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_BY_ENDING = {
-    "rs": "rust",
-    "py": "python",
-    "yml": "yaml",
-    "sh": "bash",
-    "js": "js",
-    "ts": "ts",
-    "mjs": "js",
-    "mts": "ts",
-}
+_BY_ENDING = {"rs": "rust", "py": "python", "yml": "yaml", "sh": "bash", "mjs": "js", "mts": "ts"}
 
 
 @dataclass(slots=True)
@@ -78,16 +71,14 @@ def expand_includes(path: str, text: str, start: int, read_file: ReadFile, snipp
         return Expanded(text)
     first = text.count("\n", 0, start)
     expansion = _Expansion(read_file, snippets)
-    shown, numbers = [text[:start]], [*range(1, first + 2)]
-    pieces = list(expansion.expand(path, text[start:].split("\n"), (path,)))
+    pieces = list(expansion.expand(text[start:].split("\n"), (path,)))
     if not expansion.taken:
         return Expanded(text, complaints=expansion.complaints)
-    body: list[str] = []
-    numbers.pop()
+    numbers = [*range(1, first + 1)]
     for line, piece in pieces:
-        body.append(piece)
         numbers += [first + 1 + line] * (piece.count("\n") + 1)
-    return Expanded("".join(shown) + "\n".join(body), tuple(numbers), expansion.taken, expansion.complaints)
+    body = "\n".join(piece for _, piece in pieces)
+    return Expanded(text[:start] + body, tuple(numbers), expansion.taken, expansion.complaints)
 
 
 class _Expansion:
@@ -97,23 +88,25 @@ class _Expansion:
         self.taken: list[str] = []
         self.complaints: list[str] = []
 
-    def expand(self, path: str, lines: Sequence[str], above: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-        """Each line with its number; one that includes becomes all that it takes."""
+    def expand(self, lines: Sequence[str], above: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+        """Each line with its number; one that includes becomes all that it takes. `above`: the files that are open."""
         partials: dict[str, str] = {}
         fence, at = "", 0
         while at < len(lines):
             number, line = at, lines[at]
             at += 1
+            below = range(at, min(at + 50, len(lines)))
             if found := _DIRECTIVE.match(line) if not fence else None:
-                end = next((n for n in range(at, min(at + 50, len(lines))) if lines[n].strip() == found["mark"]), at)
-                yield number, self._direct(path, found, lines[at:end], above) or "\n".join(lines[number : end + 1])
+                end = next((n for n in below if lines[n].strip() == found["mark"]), at)
+                yield number, self._direct(found, lines[at:end], above) or "\n".join(lines[number : end + 1])
                 at = end + 1
                 continue
             if found := _SNIPPET_BLOCK.match(line):
-                end = next((n for n in range(at, min(at + 50, len(lines))) if _SNIPPET_BLOCK.match(lines[n])), None)
+                end = next((n for n in below if _SNIPPET_BLOCK.match(lines[n])), None)
                 if end is not None:
                     for name in filter(str.strip, lines[at:end]):
-                        yield number, self._take_snippet(path, name.strip(), "", found["indent"], above) or name
+                        taken = self._take(name.strip(), above, indent=found["indent"], folders=self._snippets)
+                        yield number, taken or name
                     at = end + 1
                     continue
             mark = _FENCE.match(line)
@@ -123,88 +116,80 @@ class _Expansion:
                 fence = ""
             if not fence and (found := _PARTIAL.match(line)):
                 partials[found["name"]] = found["path"]
-            yield number, self._expand_line(path, line, bool(fence), partials, above)
+            yield number, self._expand_line(line, bool(fence), partials, above) or line
 
     def _expand_line(
-        self, path: str, line: str, in_fence: bool, partials: dict[str, str], above: tuple[str, ...]
-    ) -> str:
+        self, line: str, in_fence: bool, partials: Mapping[str, str], above: tuple[str, ...]
+    ) -> str | None:
         if found := _SNIPPET.match(line):
-            return self._take_snippet(path, found["path"], found["part"] or "", found["indent"], above) or line
+            return self._take(found["path"], above, found["part"], found["indent"], folders=self._snippets)
         if not in_fence and (found := _PLAYGROUND.match(line)):
-            return self._list(path, found, found["part"] or "", above) or line
-        plugin = "{!" in line or ("{%" in line and not in_fence)
-        pattern = _PLUGIN if plugin and _PLUGIN.search(line) else _MDBOOK
-        if (pattern is _PLUGIN or "{{" in line) and not _SHORTCODE.match(line):
-            return pattern.sub(lambda one: self._take(path, one["path"], one["part"] or "", "", above) or one[0], line)
+            return self._list(found, above)
+        is_plugin = ("{!" in line or ("{%" in line and not in_fence)) and _PLUGIN.search(line)
+        if (is_plugin or "{{" in line) and not _SHORTCODE.match(line):
+            pattern = _PLUGIN if is_plugin else _MDBOOK
+            return pattern.sub(lambda found: self._take(found["path"], above, found["part"]) or found[0], line)
         if in_fence:
-            return line
-        if found := _VITEPRESS.match(line):
-            return self._list(path, found, found["part"] or "", above) or line
-        if found := _MDX_INCLUDE.match(line):
-            return self._list(path, found, found["part"] or "", above) or line
-        if found := _COMMENT.match(line) or _EXCLAIMED.match(line) or _SHORTCODE.match(line):
-            more = found.groupdict().get("more") or ""
-            if "code=" in more:
-                return self._list(path, found, "", above) or line
-            return self._take(path, found["path"], found.groupdict().get("part") or "", found["indent"], above) or line
-        if (found := _COMPONENT.match(line)) and (partial := partials.get(found["name"])):
-            return self._take(path, partial, "", found["indent"], above) or line
-        return line
+            return None
+        if found := _VITEPRESS.match(line) or _MDX_INCLUDE.match(line):
+            return self._list(found, above)
+        if found := _COMMENT.match(line) or _EXCLAIMED.match(line):
+            return self._take(found["path"], above, found.groupdict().get("part"), found["indent"])
+        if found := _SHORTCODE.match(line):
+            is_code = "code=" in found["more"]
+            return self._list(found, above) if is_code else self._take(found["path"], above, indent=found["indent"])
+        found = _COMPONENT.match(line)
+        partial = partials.get(found["name"]) if found else None
+        return self._take(partial, above, indent=found["indent"]) if found and partial else None
 
-    def _direct(self, path: str, found: re.Match[str], inside: Sequence[str], above: tuple[str, ...]) -> str | None:
-        options = {one[1]: _unquote((one[2] or "").strip()) for one in map(_OPTION.match, inside) if one}
+    def _direct(self, found: re.Match[str], inside: Sequence[str], above: tuple[str, ...]) -> str | None:
+        options = {option[1]: option["value"] or "" for option in map(_OPTION.match, inside) if option}
         if found["name"] == "include":
-            return self._take(path, found["path"], options.get("lines", ""), found["indent"], above, options)
-        return self._list(path, found, options.get("lines", ""), above, options)
+            return self._take(found["path"], above, options.get("lines"), found["indent"], options)
+        return self._list(found, above, options)
 
     def _list(
-        self,
-        path: str,
-        found: re.Match[str],
-        part: str,
-        above: tuple[str, ...],
-        options: Mapping[str, str] | None = None,
+        self, found: re.Match[str], above: tuple[str, ...], options: Mapping[str, str] = MappingProxyType({})
     ) -> str | None:
         """As a listing, in the language that the file's name says."""
-        options = options or {}
-        language, title = options.get("language", ""), options.get("caption", "")
-        listing = self._take(path, found["path"], part, "", (*above, ""), options)
+        part = options.get("lines") or found.groupdict().get("part")
+        listing = self._take(found["path"], above, part, options=options, is_listing=True)
         if listing is None:
             return None
         ending = posixpath.splitext(found["path"])[1].lstrip(".")
         longest = max((len(run) for run in re.findall(r"^[ \t]*(`{3,})", listing, re.MULTILINE)), default=2)
         mark = "`" * (longest + 1)
-        named = f' title="{title}"' if title else ""
-        lines = [f"{mark}{language or _BY_ENDING.get(ending, ending)}{named}", *listing.split("\n"), mark]
+        title = f' title="{options["caption"]}"' if options.get("caption") else ""
+        language = options.get("language") or _BY_ENDING.get(ending, ending)
+        lines = [f"{mark}{language}{title}", *listing.split("\n"), mark]
         return "\n".join(found["indent"] + line for line in lines)
-
-    def _take_snippet(self, path: str, wanted: str, part: str, indent: str, above: tuple[str, ...]) -> str | None:
-        return self._take(path, wanted, part, indent, above, folders=self._snippets)
 
     def _take(
         self,
-        path: str,
         wanted: str,
-        part: str,
-        indent: str,
         above: tuple[str, ...],
-        options: Mapping[str, str] | None = None,
+        part: str | None = None,
+        indent: str = "",
+        options: Mapping[str, str] = MappingProxyType({}),
         folders: tuple[str, ...] = (),
+        is_listing: bool = False,
     ) -> str | None:
-        """The text of an included file; None where it cannot be had. An empty name above says that it is a listing."""
-        for there in _candidates(path, wanted, folders):
+        """The text of an included file; None where it cannot be had."""
+        too_much = f"“{wanted}” was not included: there is too much of it"
+        part = part or ""
+        for there in _candidates(above[-1], wanted, folders):
             if there in above:
                 self.complaints.append(f"“{wanted}” includes itself; it was left out")
                 return ""
-            if len(above) > DEEPEST or self._left <= 0 or self._room <= 0:
-                self.complaints.append(f"“{wanted}” was not included: there is too much of it")
+            if len(above) + is_listing > DEEPEST or self._left <= 0 or self._room <= 0:
+                self.complaints.append(too_much)
                 return None
             text = self._read_file(there)
             if text is None:
                 continue
             self._left -= 1
             try:
-                text = _limit(text, options, is_listing="" in above) if options else text
+                text = _limit(text, options, is_listing) if options else text
             except _NotThere as error:
                 self.complaints.append(f"“{wanted}” was not included: {error}, which cannot be found in it")
                 return None
@@ -212,11 +197,11 @@ class _Expansion:
             self.taken.append(text)
             chosen = _choose(_FRONT_MATTER.sub("", text) if there.endswith((".md", ".mdx")) else text, part)
             lines = [line for line in chosen if not _MARK.search(line)]
-            if "" not in above and _ANY.search("\n".join(lines)):
-                lines = "\n".join(piece for _, piece in self.expand(there, lines, (*above, there))).split("\n")
+            if not is_listing and _ANY.search("\n".join(lines)):
+                lines = "\n".join(piece for _, piece in self.expand(lines, (*above, there))).split("\n")
             self._room -= len(indent) * len(lines)
             if self._room < 0:
-                self.complaints.append(f"“{wanted}” was not included: there is too much of it")
+                self.complaints.append(too_much)
                 return None
             return "\n".join(indent + line if line else line for line in lines).rstrip("\n")
         self.complaints.append(f"“{wanted}” is not a file of this book; it was not included")
@@ -226,16 +211,10 @@ class _Expansion:
 def _candidates(path: str, wanted: str, folders: tuple[str, ...]) -> Iterator[str]:
     """In the folders that the site names, beside the page, then from each folder above it, as generators count."""
     wanted = re.sub(r"^@(?:site/|/)?", "", wanted)
-    for folder in (*folders, *_folders_above(path)):
+    for folder in (*folders, *map(str, PurePosixPath(path).parents)):
         there = posixpath.normpath(posixpath.join(folder, wanted.lstrip("/")))
         if not there.startswith("../") and there != "..":
             yield there
-
-
-def _folders_above(path: str) -> Iterator[str]:
-    while path:
-        path = posixpath.dirname(path)
-        yield path
 
 
 class _NotThere(Exception):
@@ -254,21 +233,19 @@ def _limit(text: str, options: Mapping[str, str], is_listing: bool) -> str:
         for option in filter(options.get, ("start-at", "start-after", "end-at", "end-before")):
             lines = _limit_lines(lines, option, options[option])
         return "\n".join(lines)
-    first, last = (_read_line(option, options) for option in ("start-line", "end-line"))
-    text = "\n".join(text.removesuffix("\n").split("\n")[first:last])
+    bounds: list[int | None] = []
+    for option in ("start-line", "end-line"):
+        written = options.get(option)
+        if written and not _NUMBER.match(written):
+            raise _NotThere(option, written)
+        bounds.append(int(written) if written else None)
+    text = "\n".join(text.removesuffix("\n").split("\n")[slice(*bounds)])
     for option in filter(options.get, ("start-after", "end-before")):
         before, found, after = text.partition(options[option])
         if not found:
             raise _NotThere(option, options[option])
         text = after if option == "start-after" else before
     return text
-
-
-def _read_line(option: str, options: Mapping[str, str]) -> int | None:
-    written = options.get(option)
-    if written and not _NUMBER.match(written):
-        raise _NotThere(option, written)
-    return int(written) if written else None
 
 
 def _limit_lines(lines: list[str], option: str, wanted: str) -> list[str]:
@@ -287,8 +264,8 @@ def _find_object(lines: list[str], name: str) -> list[str]:
     first, end, outer = 0, len(lines), -1
     for part in name.split("."):
         opens = re.compile(rf"([ \t]*)(?:async[ \t]+)?(?:def|class)[ \t]+{re.escape(part)}\b")
-        found = [(len(one[1]), at) for at in range(first, end) if (one := opens.match(lines[at]))]
-        found = [one for one in found if one[0] > outer]
+        found = [(len(opening[1]), at) for at in range(first, end) if (opening := opens.match(lines[at]))]
+        found = [place for place in found if place[0] > outer]
         if not found:
             raise _NotThere("pyobject", name)
         outer, at = min(found)
@@ -320,8 +297,8 @@ def _choose(text: str, part: str) -> list[str]:
         return lines[max(0, first - 1) : last]
     if re.fullmatch(r"[\d,:-]+", wanted):
         chosen: list[str] = []
-        for one in wanted.split(",")[:RANGES]:
-            chosen += _choose(text, one) if one else []
+        for piece in filter(None, wanted.split(",")[:RANGES]):
+            chosen += _choose(text, piece)
         return chosen
     name = re.escape(wanted)
     begins = re.compile(rf"(?:ANCHOR:[ \t]*|\[start:|#region[ \t]+){name}\b")
@@ -331,7 +308,3 @@ def _choose(text: str, part: str) -> list[str]:
     stop = re.compile(rf"(?:ANCHOR_END:[ \t]*|\[end:){name}\b|#endregion\b")
     end = next((at for at in range(start, len(lines)) if stop.search(lines[at])), len(lines))
     return lines[start:end]
-
-
-def _unquote(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] in "\"'" and text[0] == text[-1] else text

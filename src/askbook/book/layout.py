@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,43 +43,37 @@ class Category:
     position: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    module: str
-    module_folder: str
-    chapter: int
-    lesson: int
-    title: str
-    title_in_file: bool
-    module_title: str
-    chapter_title: str
-    url: str
-    anchors: AnchorStyle
-    is_overview: bool
-    claimed_by: str | None
-    """The file that claimed the same module, chapter and lesson first."""
-
-
 @dataclass(slots=True)
-class _Spot:
-    """What a page's path and front matter say, before numbers are given to those that claim none."""
+class Place:
+    """What a page's path and front matter say of where it stands; numbers, titles and address are given to it later."""
 
     page: Page
     folders: Folder
-    module_folder: Folder
-    chapter_folder: Folder | None
+    module_path: Folder
+    chapter_path: Folder | None
     is_deep: bool
     is_overview: bool
     entry: Entry | None
     module: str = MAIN
     chapter: int = 0
     lesson: int | None = None
-    wanted: int | None = None
-    order: tuple[object, ...] = ()
+    title: str = ""
+    title_in_file: bool = False
+    module_title: str = ""
+    chapter_title: str = ""
+    url: str = ""
+    anchors: AnchorStyle = "github"
+    claimed_by: str | None = None
+    """The file that claimed the same module, chapter and lesson first."""
 
     @property
     def stem(self) -> str:
         return PurePosixPath(self.page.path).stem
+
+    @property
+    def module_folder(self) -> str:
+        """The folder that makes the module, where no navigation does."""
+        return "" if self.entry else "/".join(self.module_path)
 
 
 @dataclass
@@ -93,24 +87,35 @@ class Layout:
     entries: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
     """The places that the site's own navigation gives."""
     problems: list[Problem] = field(default_factory=list[Problem])
-    _chapter_titles: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str], init=False)
 
-    def place_pages(self) -> Iterator[tuple[Page, Place]]:
-        """Every page with its place, in reading order."""
-        spots = [self._find_spot(page) for page in self.pages.values()]
-        self._name_modules(spots)
-        for spot in spots:
-            spot.order = self._order(spot)
-        spots.sort(key=lambda spot: spot.order)
-        self._number_chapters(spots)
-        self._number_lessons(spots)
-        first_claims = _first_claims(spots)
-        self._chapter_titles = {
-            (spot.module, spot.chapter): title for spot in spots if spot.lesson == 0 and (title := own_title(spot.page))
+    def place_pages(self) -> list[Place]:
+        """Every page's place, in reading order."""
+        places = [self._find_place(page) for page in self.pages.values()]
+        self._folder_titles = {
+            place.folders: title for place in places if place.is_overview and (title := own_title(place.page))
         }
+        self._name_modules(places)
+        places.sort(key=self._order)
+        self._number_chapters(places)
+        self._number_lessons(places)
+        self._chapter_titles = {
+            (place.module, place.chapter): title
+            for place in places
+            if place.lesson == 0 and (title := own_title(place.page))
+        }
+        claims: dict[tuple[str, int, int | None], str] = {}
+        for place in sorted(places, key=lambda place: place.page.path):
+            first = claims.setdefault((place.module, place.chapter, place.lesson), place.page.path)
+            place.claimed_by = first if first != place.page.path else None
         urls: dict[str, str] = {}
-        for spot in spots:
-            yield spot.page, self._place(spot, first_claims, urls)
+        for place in places:
+            title = own_title(place.page)
+            place.title, place.title_in_file = title or self._made_title(place), title is not None
+            place.module_title, place.chapter_title = self._module_title(place), self._chapter_title(place)
+            place.url = self._url(place, urls)
+            if self.site and not place.url.startswith(self._home):
+                place.anchors = self.site.anchors
+        return places
 
     # --- folders ---------------------------------------------------------------------------------
 
@@ -132,19 +137,21 @@ class Layout:
                 return root
             root = (*root, name)
 
-    def _find_spot(self, page: Page) -> _Spot:
+    def _find_place(self, page: Page) -> Place:
         folders = tuple(page.path.split("/")[:-1])
         stem = PurePosixPath(page.path).stem.lower()
-        module_folder = self._module_folder(folders)
-        rest = folders[len(module_folder) :]
+        module = self._module_path(folders)
+        rest = folders[len(module) :]
         is_overview = stem in OVERVIEWS
-        if stem == "index" and len(folders) - len(self._root) >= 2 and rest and self._is_bundle(folders):
+        is_inner = len(folders) - len(self._root) >= 2 and bool(rest)
+        if stem == "index" and is_inner and self._files_under[folders] == 1 and _number_in(folders[-1]) is None:
+            # `topic/index.md` with nothing beside it is a page of the folder above, not a chapter of one page.
             rest, is_overview = rest[:-1], False
-        chapter_folder = (*module_folder, rest[0]) if rest else None
+        chapter = (*module, rest[0]) if rest else None
         entry = self.entries.get(page.path)
-        return _Spot(page, folders, module_folder, chapter_folder, len(rest) > 1, is_overview and len(rest) <= 1, entry)
+        return Place(page, folders, module, chapter, len(rest) > 1, is_overview and len(rest) <= 1, entry)
 
-    def _module_folder(self, folders: Folder) -> Folder:
+    def _module_path(self, folders: Folder) -> Folder:
         for length in range(len(folders), 0, -1):
             if "/".join(folders[:length]) in self.book.modules:
                 return folders[:length]
@@ -153,48 +160,33 @@ class Layout:
         beyond = folders[: len(self._root) + 1]
         return self._root if _CHAPTER_FOLDER.match(beyond[-1]) else beyond
 
-    def _is_bundle(self, folder: Folder) -> bool:
-        """`topic/index.md` with nothing beside it is a page of the folder above, not a chapter of one page."""
-        return self._files_under[folder] == 1 and _number_in(folder[-1]) is None
-
     @cached_property
-    def _files_under(self) -> dict[Folder, int]:
-        counted: dict[Folder, int] = defaultdict(int)
-        for path in self.pages:
-            parts = tuple(path.split("/"))
-            for length in range(1, len(parts)):
-                counted[parts[:length]] += 1
-        return counted
-
-    @cached_property
-    def _overview_titles(self) -> dict[Folder, str]:
-        spots = (self._find_spot(page) for page in self.pages.values())
-        return {spot.folders: title for spot in spots if spot.is_overview and (title := own_title(spot.page))}
+    def _files_under(self) -> Counter[Folder]:
+        return Counter(folder for path in self.pages for folder in folders_above(path))
 
     # --- names and numbers -----------------------------------------------------------------------
 
-    def _name_modules(self, spots: list[_Spot]) -> None:
+    def _name_modules(self, places: list[Place]) -> None:
         short: dict[str, set[Folder]] = defaultdict(set)
-        for spot in spots:
-            if spot.module_folder:
-                short[_short_name(spot.module_folder[-1])].add(spot.module_folder)
-        for spot in spots:
-            spot.module = self._module_in_front(spot) or self._module_of(spot, short)
+        for place in places:
+            if place.module_path:
+                short[_short_name(place.module_path[-1])].add(place.module_path)
+        for place in places:
+            place.module = self._module_in_front(place) or self._module_of(place, short)
 
-    def _module_of(self, spot: _Spot, short: Mapping[str, set[Folder]]) -> str:
-        mapped = self.book.modules.get("/".join(spot.module_folder))
-        if mapped:
+    def _module_of(self, place: Place, short: Mapping[str, set[Folder]]) -> str:
+        if mapped := self.book.modules.get("/".join(place.module_path)):
             return mapped
-        if spot.entry:
-            return (slug(spot.entry.part) if spot.entry.part else "") or MAIN
-        if spot.module_folder == self._root:
+        if place.entry:
+            return slug(place.entry.part or "") or MAIN
+        if place.module_path == self._root:
             return MAIN
-        name = _short_name(spot.module_folder[-1])
-        return name if len(short[name]) == 1 else slug(spot.module_folder[-1]) or MAIN
+        name = _short_name(place.module_path[-1])
+        return name if len(short[name]) == 1 else slug(place.module_path[-1]) or MAIN
 
-    def _module_in_front(self, spot: _Spot) -> str | None:
+    def _module_in_front(self, place: Place) -> str | None:
         """`ros2`, `module-1-ros2` or `Module 1: …`, as far as the book's own map or a plain name can tell."""
-        value = spot.page.front.text("module")
+        value = place.page.front.text("module")
         if value is None:
             return None
         modules = self.book.modules
@@ -207,62 +199,57 @@ class Layout:
                 return name
         return _short_name(value) or None if not modules and re.fullmatch(r"[\w.-]+", value) else None
 
-    def _number_chapters(self, spots: list[_Spot]) -> None:
+    def _number_chapters(self, places: list[Place]) -> None:
         numbers: dict[Folder, int] = {}
         folders: dict[Folder, dict[Folder, None]] = defaultdict(dict)
-        for spot in spots:
-            if spot.chapter_folder:
-                folders[spot.module_folder][spot.chapter_folder] = None
-        placed = {spot.entry.chapter for spot in spots if spot.entry}
+        for place in places:
+            if place.chapter_path:
+                folders[place.module_path][place.chapter_path] = None
+        placed = {place.entry.chapter for place in places if place.entry}
         for chapters in folders.values():
             found = {folder: number for folder in chapters if (number := _number_in(folder[-1])) is not None}
             claims = {folder: number for folder, number in found.items() if number not in placed}
             wishes = {folder: self.categories.get(folder, Category()).position for folder in chapters}
             others = [folder for folder in chapters if folder not in claims]
             numbers |= claims | _give_numbers(others, wishes, set(claims.values()) | placed)
-        for spot in spots:
-            in_name = _CHAPTER_AND_LESSON.match(spot.stem)
-            by_path = numbers[spot.chapter_folder] if spot.chapter_folder else int(in_name.group(1)) if in_name else 0
-            claimed = self._number_in_front(spot.page, "chapter")
-            spot.chapter = claimed if claimed is not None else spot.entry.chapter if spot.entry else by_path
+        for place in places:
+            in_name = _CHAPTER_AND_LESSON.match(place.stem)
+            by_path = numbers[place.chapter_path] if place.chapter_path else int(in_name.group(1)) if in_name else 0
+            claimed = self._number_in_front(place.page, "chapter")
+            place.chapter = claimed if claimed is not None else place.entry.chapter if place.entry else by_path
 
-    def _number_lessons(self, spots: list[_Spot]) -> None:
-        groups: dict[tuple[str, int], list[_Spot]] = defaultdict(list)
-        for spot in spots:
-            spot.lesson = self._claimed_lesson(spot)
-            position = spot.page.front.text("sidebar_position")
-            spot.wanted = (
-                int(position) if position and position.isascii() and position.isdigit() and len(position) < 5 else None
-            )
-            groups[spot.module, spot.chapter].append(spot)
+    def _number_lessons(self, places: list[Place]) -> None:
+        groups: dict[tuple[str, int], list[Place]] = defaultdict(list)
+        for place in places:
+            place.lesson = self._claimed_lesson(place)
+            groups[place.module, place.chapter].append(place)
         for group in groups.values():
-            placed = {spot.lesson for spot in group if spot.entry}
-            for spot in group:
+            placed = {place.lesson for place in group if place.entry}
+            for place in group:
                 # A number in a file's name is a wish where the navigation has given it to another page.
-                if not spot.entry and spot.lesson in placed and self._number_in_front(spot.page, "lesson") is None:
-                    spot.lesson = None
-            taken = {spot.lesson for spot in group if spot.lesson is not None}
-            open_spots = [spot for spot in group if spot.lesson is None]
-            overview = next((spot for spot in open_spots if spot.is_overview), None)
+                if not place.entry and place.lesson in placed and self._number_in_front(place.page, "lesson") is None:
+                    place.lesson = None
+            taken = {place.lesson for place in group if place.lesson is not None}
+            waiting = {place.page.path: place for place in group if place.lesson is None}
+            overview = next((place for place in waiting.values() if place.is_overview), None)
             if overview and 0 not in taken:
                 overview.lesson = 0
-                open_spots.remove(overview)
-            wishes = {spot.page.path: spot.wanted for spot in open_spots}
-            given = _give_numbers(
-                [spot.page.path for spot in open_spots], wishes, {number for number in taken if number}
-            )
-            for spot in open_spots:
-                spot.lesson = given[spot.page.path]
+                del waiting[overview.page.path]
+            wishes = {path: _wish_of(place.page) for path, place in waiting.items()}
+            for path, number in _give_numbers(list(waiting), wishes, taken - {0}).items():
+                waiting[path].lesson = number
 
-    def _claimed_lesson(self, spot: _Spot) -> int | None:
-        claimed = self._number_in_front(spot.page, "lesson")
-        if claimed is not None or spot.entry:
-            return claimed if claimed is not None else spot.entry.lesson if spot.entry else None
-        if spot.is_overview or spot.is_deep:
+    def _claimed_lesson(self, place: Place) -> int | None:
+        claimed = self._number_in_front(place.page, "lesson")
+        if claimed is not None:
+            return claimed
+        if place.entry:
+            return place.entry.lesson
+        if place.is_overview or place.is_deep:
             return None
-        if (in_name := _CHAPTER_AND_LESSON.match(spot.stem)) and not spot.chapter_folder:
+        if (in_name := _CHAPTER_AND_LESSON.match(place.stem)) and not place.chapter_path:
             return int(in_name.group(2))
-        return _number_in_file(spot.stem)
+        return _number_in_file(place.stem)
 
     def _number_in_front(self, page: Page, key: str) -> int | None:
         found = page.front.find(key)
@@ -275,114 +262,94 @@ class Layout:
             self.problems.append(Problem(page.path, message, key))
         return number
 
-    def _order(self, spot: _Spot) -> tuple[object, ...]:
-        if spot.entry:
-            return (0, spot.entry.order)
+    def _order(self, place: Place) -> tuple[object, ...]:
+        if place.entry:
+            return (0, place.entry.order)
         parts: list[object] = [1]
-        for length in range(1, len(spot.folders) + 1):
-            name = spot.folders[length - 1]
-            position = self.categories.get(spot.folders[:length], Category()).position
+        for length in range(1, len(place.folders) + 1):
+            name = place.folders[length - 1]
+            position = self.categories.get(place.folders[:length], Category()).position
             number = position if position is not None else _number_in(name)
             parts.append((math.inf if number is None else number, 1, name))
-        overview = spot.stem.lower() in OVERVIEWS
-        return (*parts, (-1 if overview else _reading_number(spot), 0, spot.page.path))
+        overview = place.stem.lower() in OVERVIEWS
+        return (*parts, (-1 if overview else _reading_number(place), 0, place.page.path))
 
     # --- titles and addresses --------------------------------------------------------------------
 
-    def _place(self, spot: _Spot, first_claims: Mapping[tuple[str, int, int], str], urls: dict[str, str]) -> Place:
-        title = own_title(spot.page)
-        lesson = spot.lesson or 0
-        first = first_claims[spot.module, spot.chapter, lesson]
-        url = self._url(spot, urls)
-        return Place(
-            module=spot.module,
-            module_folder="" if spot.entry else "/".join(spot.module_folder),
-            chapter=spot.chapter,
-            lesson=lesson,
-            title=title or self._made_title(spot),
-            title_in_file=title is not None,
-            module_title=self._module_title(spot),
-            chapter_title=self._chapter_title(spot),
-            url=url,
-            anchors=self.site.anchors if self.site and not url.startswith(self._home) else "github",
-            is_overview=spot.is_overview,
-            claimed_by=first if first != spot.page.path else None,
-        )
-
-    def _made_title(self, spot: _Spot) -> str:
-        if spot.entry and spot.entry.title:
-            return spot.entry.title
-        if spot.stem.lower() in OVERVIEWS:
-            is_home = not spot.folders or (self.site is not None and spot.folders == self._root)
-            return self.book.title if is_home else self._folder_title(spot.folders)
-        return prettify(spot.stem)
+    def _made_title(self, place: Place) -> str:
+        if place.entry and place.entry.title:
+            return place.entry.title
+        if place.stem.lower() in OVERVIEWS:
+            is_home = not place.folders or (self.site is not None and place.folders == self._root)
+            return self.book.title if is_home else self._folder_title(place.folders)
+        return prettify(place.stem)
 
     def _folder_title(self, folder: Folder) -> str:
         label = self.categories.get(folder, Category()).label
-        return label or self._overview_titles.get(folder) or prettify(folder[-1])
+        return label or self._folder_titles.get(folder) or prettify(folder[-1])
 
-    def _module_title(self, spot: _Spot) -> str:
-        front = spot.page.front
+    def _module_title(self, place: Place) -> str:
+        front = place.page.front
         named = front.text("module_title") or front.text("module") or ""
         if " " in named or (named and front.text("module_title")):
             return named
-        if spot.entry and spot.entry.part:
-            return spot.entry.part
+        if place.entry and place.entry.part:
+            return place.entry.part
         return (
-            self.book.title if spot.module == MAIN or not spot.module_folder else self._folder_title(spot.module_folder)
+            self.book.title if place.module == MAIN or not place.module_path else self._folder_title(place.module_path)
         )
 
-    def _chapter_title(self, spot: _Spot) -> str:
-        front = spot.page.front
+    def _chapter_title(self, place: Place) -> str:
+        front = place.page.front
         if title := front.text("chapter_title"):
             return title
         named = front.text("chapter") or ""
         if " " in named and any(char.isalpha() for char in named):
             return named
-        if spot.entry:
-            return spot.entry.chapter_title
-        if spot.chapter_folder:
-            return self._folder_title(spot.chapter_folder)
-        return self._chapter_titles.get((spot.module, spot.chapter), f"Chapter {spot.chapter}") if spot.chapter else ""
+        if place.entry:
+            return place.entry.chapter_title
+        if place.chapter_path:
+            return self._folder_title(place.chapter_path)
+        return (
+            self._chapter_titles.get((place.module, place.chapter), f"Chapter {place.chapter}") if place.chapter else ""
+        )
 
     @property
     def _home(self) -> str:
         """Where askbook shows the book itself."""
         return f"/read/{to_public_id(self.book.book_id)}"
 
-    def _url(self, spot: _Spot, urls: dict[str, str]) -> str:
+    def _url(self, place: Place, urls: dict[str, str]) -> str:
         """Its published address, or one of askbook's own. `urls`: the addresses given so far and their files."""
-        url = f"{self.book.base_url or self._home}/{quote(self._route(spot))}"
-        first = urls.setdefault(url, spot.page.path)
-        if first == spot.page.path:
+        url = f"{self.book.base_url or self._home}/{quote(self._route(place))}"
+        first = urls.setdefault(url, place.page.path)
+        if first == place.page.path:
             return url
         if self.book.base_url:
             message = f"its address {url} is also that of {first}; askbook shows this file under an address of its own"
-            self.problems.append(Problem(spot.page.path, message))
-        own = f"{self._home}/{quote(spot.page.path)}"
-        urls[own] = spot.page.path
+            self.problems.append(Problem(place.page.path, message))
+        own = f"{self._home}/{quote(place.page.path)}"
+        urls[own] = place.page.path
         return own
 
-    def _route(self, spot: _Spot) -> str:
-        front = spot.page.front
+    def _route(self, place: Place) -> str:
+        front = place.page.front
         if self.site and self.book.base_url:
-            return self.site.to_route(self.site.inner(spot.page.path), front)
-        folder = "/".join(spot.folders[len(self._docs) :])
+            return self.site.to_route(self.site.inner(place.page.path), front)
+        folder = "/".join(place.folders[len(self._docs) :])
         written = front.text("slug")
         if written and "/" in written:
             return "/".join(part for part in written.split("/") if part not in ("", ".", ".."))
-        if spot.stem.lower() in OVERVIEWS and not written:
+        if place.stem.lower() in OVERVIEWS and not written:
             return folder
-        name = written or front.text("id") or spot.stem
-        name = spot.stem if "/" in name or name in (".", "..") else name
+        name = written or front.text("id") or place.stem
+        name = place.stem if "/" in name or name in (".", "..") else name
         return f"{folder}/{name}" if folder else name
 
 
-def _first_claims(spots: list[_Spot]) -> dict[tuple[str, int, int], str]:
-    claims: dict[tuple[str, int, int], str] = {}
-    for spot in sorted(spots, key=lambda spot: spot.page.path):
-        claims.setdefault((spot.module, spot.chapter, spot.lesson or 0), spot.page.path)
-    return claims
+def folders_above(path: str) -> Iterator[Folder]:
+    parts = tuple(path.split("/")[:-1])
+    return (parts[:length] for length in range(1, len(parts) + 1))
 
 
 def _number_in(name: str) -> int | None:
@@ -398,14 +365,21 @@ def _short_name(folder: str) -> str:
     return slug(_NAME_BEHIND_NUMBER.sub("", folder)) or slug(folder)
 
 
-def _reading_number(spot: _Spot) -> float:
-    front = spot.page.front
+def _wish_of(page: Page) -> int | None:
+    position = page.front.text("sidebar_position") or ""
+    return int(position) if re.fullmatch("[0-9]{1,4}", position) else None
+
+
+def _reading_number(place: Place) -> float:
+    front = place.page.front
     for value in (front.find("lesson"), front.find("sidebar_position")):
         if value and isinstance(value[1], str):
             number = read_number(value[1])
-            if number is not None or re.fullmatch(r"-?\d{1,6}(\.\d{1,6})?", value[1]):
-                return number if number is not None else float(value[1])
-    number = _number_in_file(spot.stem)
+            if number is not None:
+                return number
+            if re.fullmatch(r"-?\d{1,6}(\.\d{1,6})?", value[1]):
+                return float(value[1])
+    number = _number_in_file(place.stem)
     return math.inf if number is None else number
 
 

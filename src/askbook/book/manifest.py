@@ -32,16 +32,24 @@ Value = TypeVar("Value")
 
 def read_manifest(raw: bytes | None, folder_name: str, book_id: str | None) -> tuple[Book, bool]:
     """The book, and whether it names its own title."""
-    table = _load(raw) if raw is not None else {}
+    try:
+        table: dict[str, object] = tomllib.loads((raw or b"").decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BookError(f"{FILE} cannot be read: {error}", "Mend the line it names, or remove the file.") from error
     _refuse_unknown(table, KEYS, "")
-    chosen_id = book_id or _own_id(table) or slug(folder_name)[:64].strip("-._") or "book"
-    title = _typed(table, "title", str)
+    if not book_id and (named := _typed(table, "book_id", str)):
+        # What the folder calls itself is never a book of a tenant, which only a key or the command line names.
+        book_id = check_public_id(named)
+    chosen_id = book_id or slug(folder_name)[:64].strip("-._") or "book"
+    title, base_url = _typed(table, "title", str), _typed(table, "base_url", str)
+    if base_url is not None and not re.match(r"https?://\S+$|/\S*$", base_url):
+        raise _wrong("base_url", base_url, "an address that begins with https:// (or a path that begins with /)")
     book = Book(
         book_id=check_book_id(chosen_id),
         title=title or prettify(folder_name),
-        base_url=_read_base_url(table),
+        base_url=base_url.rstrip("/") if base_url else None,
         modules=_read_modules(table),
-        facets=_read_facets(table),
+        facets=tuple(_read_facet(name, body) for name, body in (_typed(table, "facets", dict) or {}).items()),
         ignore=tuple(map(str, _list_of(table, "ignore", (str,)))),
     )
     return book, title is not None
@@ -61,12 +69,6 @@ def check_public_id(book_id: str) -> str:
     return check_book_id(book_id, _PUBLIC_ID)
 
 
-def _own_id(table: dict[str, object]) -> str | None:
-    """What the folder calls itself: never a book of a tenant, which only a key or the command line names."""
-    named = _typed(table, "book_id", str)
-    return check_public_id(named) if named else None
-
-
 def slug(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9._]+", "-", (plain or name).lower()).strip("-._")
@@ -84,13 +86,6 @@ def prettify(name: str) -> str:
 
 def _capitalise(words: str) -> str:
     return " ".join(word[:1].upper() + word[1:] for word in words.split())
-
-
-def _load(raw: bytes) -> dict[str, object]:
-    try:
-        return tomllib.loads(raw.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BookError(f"{FILE} cannot be read: {error}", "Mend the line it names, or remove the file.") from error
 
 
 def _refuse_unknown(table: dict[str, object], known: tuple[str, ...], where: str) -> None:
@@ -119,13 +114,6 @@ def _list_of(table: dict[str, object], key: str, kinds: tuple[type, ...], where:
     return value
 
 
-def _read_base_url(table: dict[str, object]) -> str | None:
-    base_url = _typed(table, "base_url", str)
-    if base_url is not None and not re.match(r"https?://\S+$|/\S*$", base_url):
-        raise _wrong("base_url", base_url, "an address that begins with https:// (or a path that begins with /)")
-    return base_url.rstrip("/") if base_url else None
-
-
 def _read_modules(table: dict[str, object]) -> dict[str, str]:
     modules: dict[str, str] = {}
     for folder, name in (_typed(table, "modules", dict) or {}).items():
@@ -133,10 +121,6 @@ def _read_modules(table: dict[str, object]) -> dict[str, str]:
             raise _wrong(f"modules.{folder}", name, 'the short name of a module, such as "ros2"')
         modules[folder.strip("/")] = name.strip()
     return modules
-
-
-def _read_facets(table: dict[str, object]) -> tuple[Facet, ...]:
-    return tuple(_read_facet(name, body) for name, body in (_typed(table, "facets", dict) or {}).items())
 
 
 def _read_facet(name: str, body: object) -> Facet:
@@ -147,17 +131,13 @@ def _read_facet(name: str, body: object) -> Facet:
     usual = EVERY_LESSON.get(name, Facet(name, (name,)))
     keys = tuple(str(key) for key in _list_of(body, "keys", (str,), where)) or usual.keys
     values = tuple(_list_of(body, "values", (str, int), where)) or usual.values
-    _refuse_other_types(name, values, where)
+    if name in EVERY_LESSON:
+        wanted = type(usual.default)
+        if any(type(value) is not wanted for value in values):
+            raise _wrong(where + "values", list(values), "numbers" if wanted is int else "texts")
     default = body.get("default", usual.default if usual.default in values or not values else values[0])
     if default is not None and (isinstance(default, bool) or not isinstance(default, str | int)):
         raise _wrong(where + "default", default, "a text or a number")
     if default is not None and values and default not in values:
         raise _wrong(where + "default", default, "one of " + ", ".join(map(str, values)))
     return Facet(name, keys, values, default)
-
-
-def _refuse_other_types(name: str, values: tuple[FacetValue, ...], where: str) -> None:
-    if name in EVERY_LESSON:
-        wanted = type(EVERY_LESSON[name].default)
-        if any(type(value) is not wanted for value in values):
-            raise _wrong(where + "values", list(values), "numbers" if wanted is int else "texts")

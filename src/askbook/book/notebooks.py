@@ -15,32 +15,17 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def read_notebook(content: str) -> str:
-    """Raises ValueError where it is none."""
-    try:
-        notebook = json.loads(content)
-    except RecursionError as error:
-        raise ValueError("nested too deep") from error
-    cells = _find_cells(notebook)
-    language = _find_language(notebook)
-    return "\n\n".join(part for cell in cells if isinstance(cell, dict) for part in _read_cell(cell, language)) + "\n"  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _find_cells(notebook: Any) -> list[Any]:
-    """Version 3 has them in worksheets."""
-    if not isinstance(notebook, dict):
-        raise ValueError("not a notebook")
-    sheets: Any = notebook.get("worksheets")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    found: Any = notebook.get("cells") or (sheets[0].get("cells") if isinstance(sheets, list) and sheets else None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if not isinstance(found, list):
+    """Raises what its structure makes it raise where it is none."""
+    notebook: dict[str, Any] = json.loads(content)
+    # Version 3 has them in worksheets.
+    cells: Any = notebook.get("cells") or (notebook.get("worksheets") or [{}])[0].get("cells")
+    if not isinstance(cells, list):
         raise ValueError("it has no cells")
-    return found  # pyright: ignore[reportUnknownVariableType]
-
-
-def _find_language(notebook: dict[str, Any]) -> str:
-    metadata = notebook.get("metadata") or {}
+    metadata: dict[str, Any] = notebook.get("metadata") or {}
     info, kernel = metadata.get("language_info") or {}, metadata.get("kernelspec") or {}
     name = str(info.get("name") or kernel.get("language") or "python").lower()
-    return re.sub(r"[^\w+#-]", "", "python" if name.startswith("ipython") else name)
+    language = re.sub(r"[^\w+#-]", "", "python" if name.startswith("ipython") else name)
+    return "\n\n".join(part for cell in cells if isinstance(cell, dict) for part in _read_cell(cell, language)) + "\n"
 
 
 def _read_cell(cell: dict[str, Any], language: str) -> Iterator[str]:
@@ -60,9 +45,11 @@ def _read_cell(cell: dict[str, Any], language: str) -> Iterator[str]:
                 yield _list(source, str(cell.get("language") or language))
             printed = "\n".join(filter(None, map(_read_output, cell.get("outputs") or ())))
             if printed.strip() and "remove-output" not in tags and "remove_output" not in tags:
-                yield _list(_shorten(printed.strip("\n")), "text")
+                printed = printed.strip("\n")
+                kept = "\n".join(printed.split("\n")[:OUTPUT_LINES])[:OUTPUT_CHARS]
+                yield _list(kept if kept == printed else f"{kept}\n…", "text")
         case _:
-            return
+            pass
 
 
 def _read_output(output: Any) -> str:
@@ -75,12 +62,6 @@ def _read_output(output: Any) -> str:
     if output.get("output_type") in ("pyerr", "error"):  # pyright: ignore[reportUnknownMemberType]
         return f"{output.get('ename', 'Error')}: {output.get('evalue', '')}"  # pyright: ignore[reportUnknownMemberType]
     return _TERMINAL.sub("", _join(data.get("text/plain") or output.get("text") or "")).rstrip("\n")  # pyright: ignore[reportUnknownMemberType]
-
-
-def _shorten(printed: str) -> str:
-    lines = printed.split("\n")
-    kept = "\n".join(lines[:OUTPUT_LINES])[:OUTPUT_CHARS]
-    return kept if kept == printed else f"{kept}\n…"
 
 
 def _list(text: str, language: str) -> str:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from askbook.book.files import read_bytes
-from askbook.book.sites.site import Unreadable
+from askbook.book.files import Unreadable, read_bytes
 from askbook.errors import NotFound
 
 MAX_BYTES = 10 * 2**20
@@ -58,7 +57,7 @@ def find_pictures(text: str) -> Iterator[Picture]:
 
 def list_files(text: str) -> set[str]:
     """The files of the pictures that a text shows, without escapes."""
-    return {unquote(html.unescape(one.src)) for one in find_pictures(text)}
+    return {unquote(html.unescape(picture.src)) for picture in find_pictures(text)}
 
 
 def read_attributes(tag: str) -> tuple[str, str]:
@@ -81,9 +80,10 @@ def read_picture(folder: Path, source_file: str, src: str) -> tuple[bytes, str]:
     """The bytes of a picture that a lesson shows, and their media type, by what they are."""
     for parts in _find_places(source_file, src):
         raw = _read_file(folder, parts)
-        kind = _find_kind(raw[:HEAD_BYTES])
-        if kind is not None:
-            return raw, kind
+        head = raw[:HEAD_BYTES].removeprefix(b"\xef\xbb\xbf")
+        for signature, kind in _SIGNATURES:
+            if signature.match(head):
+                return raw, kind
     raise NotFound("there is no such picture in this book")
 
 
@@ -111,7 +111,3 @@ def _read_file(folder: Path, parts: tuple[str, ...]) -> bytes:
     except (OSError, RuntimeError, ValueError, Unreadable):
         # Not there any more, or never was: readers see its words.
         return b""
-
-
-def _find_kind(head: bytes) -> str | None:
-    return next((kind for signature, kind in _SIGNATURES if signature.match(head.removeprefix(b"\xef\xbb\xbf"))), None)

@@ -12,10 +12,10 @@ from itertools import groupby
 from pathlib import Path
 
 from askbook.book.chunker import CHUNKER_VERSION, make_id
-from askbook.book.files import read_bytes
+from askbook.book.files import EXTENSIONS, MAX_SMALL_BYTES, Unreadable, read_bytes
 from askbook.book.front_matter import FrontMatter, read_facet, read_front_matter, read_yaml
 from askbook.book.includes import expand_includes
-from askbook.book.layout import MAIN, Category, Folder, Layout, Place
+from askbook.book.layout import MAIN, Category, Folder, Layout, Place, folders_above
 from askbook.book.manifest import EVERY_LESSON, FILE, LAYER, PROFICIENCY, TIER, read_manifest
 from askbook.book.markup import MARKUP_VERSION
 from askbook.book.markup.references import find_labels, find_link_titles, find_values
@@ -23,14 +23,12 @@ from askbook.book.notebooks import read_notebook
 from askbook.book.sections import find_title
 from askbook.book.sites import find_site
 from askbook.book.sites.docusaurus import CATEGORIES
-from askbook.book.sites.site import Files, Page, Site, Unreadable, find_translations
+from askbook.book.sites.site import Files, Page, Site, find_translations
 from askbook.book.unshown import find_unshown
 from askbook.domain import Book, Facet, FacetValue, Lesson, Problem
 from askbook.errors import BookError
 
 MAX_BYTES = 16 * 1024 * 1024
-MAX_SMALL_BYTES = 1024 * 1024
-EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
 MAX_STARS, MAX_PATTERN = 3, 200
 SKIPPED_FOLDERS = ("node_modules", "__pycache__", "_partials", "_includes", "_templates", "_build", "_site", "_book")
 
@@ -66,19 +64,19 @@ def read_lessons(
     folder: Path, book: Book, on_file: Callable[[str], None] | None = None
 ) -> tuple[list[Lesson], list[Problem]]:
     """Every lesson in reading order, and what was wrong with the files. A bad file never stops the others."""
-    read = _read_layout(folder, book, on_file)
-    placed, problems = list(read.layout.place_pages()), read.problems
-    titles = {page.path: place.title for page, place in placed}
-    labels = find_labels(text.text for text in read.texts.values())
+    layout, texts, problems = _read_layout(folder, book, on_file)
+    places = layout.place_pages()
+    titles = {place.page.path: place.title for place in places}
+    labels = find_labels(text.text for text in texts.values())
+    values = layout.site.values if layout.site else {}
     lessons: list[Lesson] = []
     drawings: set[str] = set()
-    for page, place in placed:
-        text = read.texts[page.path]
-        problems += [Problem(page.path, said) for said in find_unshown(folder, page.path, text.text, drawings)]
-        linked = find_link_titles(page.path, text.text, titles, labels)
-        linked |= find_values(text.text, page.front.values, read.layout.site.values if read.layout.site else {})
-        lessons.append(_build_lesson(book, text, place, linked, problems))
-    return lessons, problems + read.layout.problems
+    for place in places:
+        path, text = place.page.path, texts[place.page.path].text
+        problems += [Problem(path, said) for said in find_unshown(folder, path, text, drawings)]
+        linked = find_link_titles(path, text, titles, labels) | find_values(text, place.page.front.values, values)
+        lessons.append(_build_lesson(book, texts[path], place, linked, problems))
+    return lessons, problems + layout.problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +88,19 @@ class Findings:
 
 
 def explain_layout(folder: Path, book: Book) -> Findings:
-    layout = _read_layout(folder, book).layout
-    places = [place for _, place in layout.place_pages()]
+    layout, _, _ = _read_layout(folder, book)
+    places = layout.place_pages()
     modules = {place.module_folder: place.module for place in places if place.module != MAIN and place.module_folder}
     return Findings(modules, _explain(layout))
 
 
 def _explain(layout: Layout) -> str:
     site, pages, named = layout.site, len(layout.pages), len(layout.entries)
+    by_folders = f"the folders give the order of {_count(pages, 'page')}"
     if site is None:
-        return f"Folders: no site's own files were found; the folders give the order of {_count(pages, 'page')}."
+        return f"Folders: no site's own files were found; {by_folders}."
     docs = f"{site.docs}/" if site.docs else "the folder"
-    order = (
-        f"its navigation has {_count(named, 'page')}"
-        if named
-        else f"the folders give the order of {_count(pages, 'page')}"
-    )
+    order = f"its navigation has {_count(named, 'page')}" if named else by_folders
     others = f", which has {pages - named} more" if named and pages > named else ""
     address = (
         f" Published at {layout.book.base_url}." if layout.book.base_url else " It names no address: set base_url."
@@ -130,22 +125,20 @@ class _Text:
 
 
 def _home(folder: Path) -> Path:
+    advice = "Give the folder that holds the book's Markdown files."
     try:
         home = folder.resolve()
         is_folder = home.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
-        raise BookError(
-            f"{folder} cannot be opened", "Give the folder that holds the book's Markdown files."
-        ) from error
+        raise BookError(f"{folder} cannot be opened", advice) from error
     if not is_folder:
-        found = "is not a folder" if home.exists() else "does not exist"
-        raise BookError(f"{folder} {found}", "Give the folder that holds the book's Markdown files.")
+        raise BookError(f"{folder} {'is not a folder' if home.exists() else 'does not exist'}", advice)
     return home
 
 
 def _find_site(home: Path, book: Book) -> tuple[Site | None, list[Problem]]:
     """None where the book's own file has lessons outside the site's pages."""
-    files = Files(home, read_bytes)
+    files = Files(home)
     site = find_site(files)
     if site and any(not f"{folder}/".startswith(f"{site.docs}/".lstrip("/")) for folder in book.modules):
         return None, []
@@ -153,11 +146,19 @@ def _find_site(home: Path, book: Book) -> tuple[Site | None, list[Problem]]:
 
 
 def _list_files(home: Path, book: Book, site: Site | None) -> tuple[dict[str, Path], list[Problem]]:
-    ignored = _ignore_pattern(book.ignore)
-    aside = _ignore_pattern(tuple(filter(_is_cheap, site.ignore)), site.docs) if site else None
+    patterns = [_ignore_pattern(book.ignore)]
+    if site:
+        # Many stars in one pattern take for ever on a long name; no site needs them.
+        cheap = (
+            pattern
+            for pattern in site.ignore
+            if len(re.findall(r"\*+", pattern)) <= MAX_STARS and len(pattern) <= MAX_PATTERN
+        )
+        patterns.append(_ignore_pattern(tuple(cheap), site.docs))
+    ignored = [pattern.fullmatch for pattern in patterns if pattern]
     files: dict[str, Path] = {}
     problems: list[Problem] = []
-    for path, entry in _walk(home, (ignored, aside), problems, site):
+    for path, entry in _walk(home, lambda path: any(matches(path) for matches in ignored), problems, site):
         reason = _reason_to_skip(home, entry)
         if reason is None:
             files[path] = Path(entry.path)
@@ -170,11 +171,11 @@ def _list_files(home: Path, book: Book, site: Site | None) -> tuple[dict[str, Pa
 
 
 def _walk(
-    home: Path, ignored: tuple[re.Pattern[str] | None, ...], problems: list[Problem], site: Site | None
+    home: Path, is_ignored: Callable[[str], bool], problems: list[Problem], site: Site | None
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Every file that looks like Markdown, and every link that could lead to some; folders are never entered by a link."""
     waiting = [f"{site.docs}/" if site and site.docs else ""]
-    underscored = site is not None and site.underscored
+    private = "." if site and site.underscored else (".", "_")
     while waiting:
         prefix = waiting.pop()
         try:
@@ -186,22 +187,14 @@ def _walk(
             )
             continue
         for entry in found:
-            path = prefix + entry.name
-            is_folder = entry.is_dir(follow_symlinks=False)
-            if _is_private(entry.name, is_folder, underscored):
+            path, name = prefix + entry.name, entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if not (name.startswith(".") or name in SKIPPED_FOLDERS or is_ignored(f"{path}/")):
+                    waiting.append(f"{path}/")
+            elif (name.startswith(private) and not name.startswith("_index.")) or is_ignored(path):
                 continue
-            if any(one and one.fullmatch(path + "/" if is_folder else path) for one in ignored):
-                continue
-            if is_folder:
-                waiting.append(path + "/")
-            elif _is_markdown(entry.name) or entry.is_symlink():
+            elif _is_markdown(name) or entry.is_symlink():
                 yield _printable(path), entry
-
-
-def _is_private(name: str, is_folder: bool, underscored: bool) -> bool:
-    if is_folder:
-        return name.startswith(".") or name in SKIPPED_FOLDERS
-    return name.startswith("." if underscored else (".", "_")) and not name.startswith("_index.")
 
 
 def _is_markdown(name: str) -> bool:
@@ -215,38 +208,17 @@ def _printable(path: str) -> str:
 def _reason_to_skip(home: Path, entry: os.DirEntry[str]) -> str | None:
     """None for a file to read, an empty text for one that is passed over in silence."""
     if entry.is_symlink():
-        return _reason_to_skip_link(home, entry)
+        try:
+            target = Path(entry.path).resolve(strict=True)
+        except (OSError, RuntimeError):
+            return "this link leads nowhere or in a circle; it was not followed"
+        leads_out = not target.is_relative_to(home) and (target.is_dir() or _is_markdown(entry.name))
+        return "this link leads out of the book; it was not followed" if leads_out else ""
     if not entry.is_file(follow_symlinks=False):
         return "this is not a regular file (a pipe, socket or device); it was not opened"
     if "\ufffd" in _printable(entry.name):
         return "the file's name is not valid UTF-8; rename it"
     return None
-
-
-def _reason_to_skip_link(home: Path, entry: os.DirEntry[str]) -> str:
-    try:
-        target = Path(entry.path).resolve(strict=True)
-    except (OSError, RuntimeError):
-        return "this link leads nowhere or in a circle; it was not followed"
-    if target.is_relative_to(home):
-        return ""
-    return "this link leads out of the book; it was not followed" if target.is_dir() or _is_markdown(entry.name) else ""
-
-
-def _read_texts(
-    files: Mapping[str, Path], site: Site | None, on_file: Callable[[str], None] | None = None
-) -> tuple[dict[str, _Text], list[Problem]]:
-    texts: dict[str, _Text] = {}
-    problems: list[Problem] = []
-    for path, file in files.items():
-        try:
-            texts[path] = _read_text(path, file, site.snippets if site else ())
-            problems += texts[path].problems
-        except Unreadable as error:
-            problems.append(Problem(path, f"this file {error}", skipped=True))
-        if on_file:
-            on_file(path)
-    return texts, problems
 
 
 def _read_text(path: str, file: Path, snippets: tuple[str, ...] = ()) -> _Text:
@@ -274,16 +246,14 @@ def _decode(raw: bytes) -> str:
 
 
 def _clean(text: str) -> str:
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.replace("\0", "\ufffd")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
 
 
 def _read_notebook(content: str) -> str:
     try:
         # JSON may hold what a text file cannot.
         return _clean(read_notebook(content).encode("utf-8", "replace").decode())
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError) as error:
         raise Unreadable("is not a notebook that can be read (broken JSON, or no cells in it)") from error
 
 
@@ -315,11 +285,6 @@ def _ignore_pattern(patterns: tuple[str, ...], root: str = "") -> re.Pattern[str
     return re.compile(below + f"(?:{'|'.join(map(_translate, written))})", re.DOTALL) if written else None
 
 
-def _is_cheap(pattern: str) -> bool:
-    """Many stars in one pattern take for ever on a long name; no site needs them."""
-    return len(re.findall(r"\*+", pattern)) <= MAX_STARS and len(pattern) <= MAX_PATTERN
-
-
 def _translate(pattern: str) -> str:
     """Of all places that fit the first is as good as any, so that no other is tried: `(?>…)`."""
     deep, bodies = "/" not in pattern.rstrip("/"), list[str]()
@@ -340,14 +305,9 @@ def _translate_name(name: str) -> str:
 # --- places ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    layout: Layout
-    texts: dict[str, _Text]
-    problems: list[Problem]
-
-
-def _read_layout(folder: Path, book: Book, on_file: Callable[[str], None] | None = None) -> _Read:
+def _read_layout(
+    folder: Path, book: Book, on_file: Callable[[str], None] | None = None
+) -> tuple[Layout, dict[str, _Text], list[Problem]]:
     home = _home(folder)
     site, problems = _find_site(home, book)
     files, unusable = _list_files(home, book, site)
@@ -357,30 +317,26 @@ def _read_layout(folder: Path, book: Book, on_file: Callable[[str], None] | None
         )
         site = None
         files, unusable = _list_files(home, book, site)
-    texts, unreadable = _read_texts(files, site, on_file)
-    problems += unusable + unreadable
-    return _Read(_build_layout(home, book, texts, site, problems), texts, problems)
-
-
-def _build_layout(
-    home: Path, book: Book, texts: Mapping[str, _Text], site: Site | None, problems: list[Problem]
-) -> Layout:
+    problems += unusable
+    texts: dict[str, _Text] = {}
+    for path, file in files.items():
+        try:
+            texts[path] = _read_text(path, file, site.snippets if site else ())
+            problems += texts[path].problems
+        except Unreadable as error:
+            problems.append(Problem(path, f"this file {error}", skipped=True))
+        if on_file:
+            on_file(path)
     pages = {path: text.page for path, text in texts.items()}
     pages, entries, missing = site.place(pages) if site else (pages, {}, [])
     if site and missing:
         named = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
         count = _count(len(missing), "page")
         problems.append(Problem(site.config, f"its navigation names {count} that this book does not have: {named}"))
-    folders = {folder for path in pages for folder in _folders_above(path)}
-    categories = {
-        folder: category for folder in sorted(folders) if (category := _read_category(home, folder, problems))
-    }
-    return Layout(book, pages, categories, site, entries)
-
-
-def _folders_above(path: str) -> Iterator[Folder]:
-    parts = tuple(path.split("/")[:-1])
-    return (parts[:length] for length in range(1, len(parts) + 1))
+    folders = sorted({folder for path in pages for folder in folders_above(path)})
+    read = {folder: _read_category(home, folder, problems) for folder in folders}
+    categories = {folder: category for folder, category in read.items() if category}
+    return Layout(book, pages, categories, site, entries), texts, problems
 
 
 def _read_category(home: Path, folder: Folder, problems: list[Problem]) -> Category | None:
@@ -403,11 +359,14 @@ def _read_category(home: Path, folder: Folder, problems: list[Problem]) -> Categ
 # --- lessons --------------------------------------------------------------------------------------
 
 
+_OF_PLACE = set(Lesson.__slots__) & set(Place.__slots__)
+"""What a lesson says as its place does."""
+
+
 def _build_lesson(
     book: Book, read: _Text, place: Place, link_titles: Mapping[str, str], problems: list[Problem]
 ) -> Lesson:
-    page = read.page
-    front = page.front
+    page, front = read.page, read.page.front
     if front.complaint:
         problems.append(Problem(page.path, f"{front.complaint}; defaults are used", front.complaint_key))
     identity = f"{book.book_id}:{place.module}:{place.chapter}:{place.lesson}"
@@ -424,44 +383,37 @@ def _build_lesson(
         for name, facet in (EVERY_LESSON | declared).items()
     }
     lesson = Lesson(
+        **{name: getattr(place, name) for name in _OF_PLACE},
         book_id=book.book_id,
         source_file=page.path,
         file_hash=read.file_hash,
-        module=place.module,
-        chapter=place.chapter,
-        lesson=place.lesson,
-        title=place.title,
         book_title=book.title,
-        module_title=place.module_title,
-        chapter_title=place.chapter_title,
         hardware_tier=int(found[TIER.name] or 1),
         proficiency_level=str(found[PROFICIENCY.name]),
         layer=str(found[LAYER.name]),
         facets={name: value for name, value in found.items() if name not in EVERY_LESSON and value is not None},
-        url=place.url,
-        anchors=place.anchors,
         parent_doc_id=make_id(f"{identity}:parent"),
         identity=identity,
-        title_in_file=place.title_in_file,
         text=read.text,
         body_start=front.body_start,
         fingerprint="",
         lines=read.lines,
         link_titles=link_titles,
     )
-    return replace(lesson, fingerprint=_fingerprint(lesson))
+    left_out = ("text", "fingerprint", "parent_doc_id", "lines")
+    fields = {name: getattr(lesson, name) for name in Lesson.__slots__ if name not in left_out}
+    canonical = json.dumps(
+        [CHUNKER_VERSION, MARKUP_VERSION, fields], sort_keys=True, ensure_ascii=True, separators=(",", ":")
+    )
+    return replace(lesson, fingerprint=hashlib.sha256(canonical.encode()).hexdigest())
 
 
 def _read_value(page: Page, facet: Facet, warn_missing: bool, problems: list[Problem]) -> FacetValue | None:
     written = page.front.find(*facet.keys)
     if written is None:
         if warn_missing:
-            message = (
-                f"`{facet.keys[0]}` is missing; {facet.default!r} is used"
-                if facet.default is not None
-                else f"`{facet.keys[0]}` is missing"
-            )
-            problems.append(Problem(page.path, message, facet.keys[0]))
+            instead = f"; {facet.default!r} is used" if facet.default is not None else ""
+            problems.append(Problem(page.path, f"`{facet.keys[0]}` is missing{instead}", facet.keys[0]))
         return facet.default
     key, value = written
     known = read_facet(facet, value)
@@ -470,12 +422,3 @@ def _read_value(page: Page, facet: Facet, warn_missing: bool, problems: list[Pro
         problems.append(Problem(page.path, f"`{key}` is {str(value)[:40]!r}; {facet.default!r} is used{allowed}", key))
         return facet.default
     return known
-
-
-def _fingerprint(lesson: Lesson) -> str:
-    left_out = ("text", "fingerprint", "parent_doc_id", "lines")
-    fields = {name: getattr(lesson, name) for name in Lesson.__slots__ if name not in left_out}
-    canonical = json.dumps(
-        [CHUNKER_VERSION, MARKUP_VERSION, fields], sort_keys=True, ensure_ascii=True, separators=(",", ":")
-    )
-    return hashlib.sha256(canonical.encode()).hexdigest()

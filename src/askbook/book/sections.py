@@ -89,7 +89,7 @@ class Section:
 
     headings: tuple[str, ...]
     anchor: str | None
-    blocks: tuple[Block, ...]
+    blocks: list[Block]
 
 
 class Source:
@@ -98,7 +98,7 @@ class Source:
     def __init__(self, text: str, body_start: int, mdx: bool, titles: Mapping[str, str] | None = None) -> None:
         self.text = text
         self.mdx = mdx
-        self.starts = _line_starts(text)
+        self.starts = array("q", [0, *(newline.end() for newline in re.finditer("\n", text))])
         self.first_line = bisect_right(self.starts, body_start) - 1
         markup = read_markup(text, body_start, mdx, titles or {})
         self.hidden, self._math = markup.hidden, markup.math
@@ -112,7 +112,9 @@ class Source:
         if padding:
             self.hidden = sorted([*self.hidden, *padding], key=lambda hidden: hidden.start)
             self._hidden_starts = [hidden.start for hidden in self.hidden]
-        self._note_open_fences()
+        for block in open_fences(self.blocks):
+            prefix = fence_prefix(self.first_line_of(block), block.mark)
+            self.closers[self.span(block.first, block.end)[1]] = f"\n{prefix}{block.mark}"
         self._closer_places = sorted(self.closers)
 
     def span(self, first: int, end: int) -> tuple[int, int]:
@@ -217,11 +219,6 @@ class Source:
             runs = _LONG_RULE.finditer(self.text, max(part[0], rule[0]), min(part[1], rule[1]))
             yield from (Hidden(run.start() + 3, run.end()) for run in runs)
 
-    def _note_open_fences(self) -> None:
-        for block in open_fences(self.blocks):
-            prefix = fence_prefix(self.first_line_of(block), block.mark)
-            self.closers[self.span(block.first, block.end)[1]] = f"\n{prefix}{block.mark}"
-
     def first_line_of(self, block: Block) -> str:
         """As the parser saw it."""
         return self._lines[block.first - self.first_line]
@@ -241,12 +238,6 @@ def open_fences(blocks: list[Block]) -> Iterator[Block]:
 def fence_prefix(opening: str, mark: str) -> str:
     """What stands before a fence on its line, as its next lines have it: a list marker becomes spaces."""
     return re.sub(r"[^>\s]", " ", opening[: max(0, opening.find(mark))])
-
-
-def _line_starts(text: str) -> array[int]:
-    starts = array("q", [0])
-    starts.extend(match.end() for match in re.finditer("\n", text))
-    return starts
 
 
 def _without_space(text: str, start: int, stop: int) -> int:
@@ -311,21 +302,18 @@ def split_sections(blocks: list[Block], anchor_style: str = "github") -> list[Se
     sections: list[Section] = []
     path: list[tuple[int, str]] = []
     anchor: str | None = None
-    current: list[Block] = []
     seen_heading = False
     for block in blocks:
         if block.kind == "heading":
-            if current:
-                sections.append(Section(tuple(title for _, title in path), anchor, tuple(current)))
             title, found = clean_heading(block.title), anchors.take(block.title)
             path = [above for above in path if above[0] < block.level]
             if seen_heading or block.level > 1:
                 path.append((block.level, title))
                 anchor = found
-            current, seen_heading = [], True
-        current.append(block)
-    if current:
-        sections.append(Section(tuple(title for _, title in path), anchor, tuple(current)))
+            seen_heading = True
+        if block.kind == "heading" or not sections:
+            sections.append(Section(tuple(title for _, title in path), anchor, []))
+        sections[-1].blocks.append(block)
     return sections
 
 

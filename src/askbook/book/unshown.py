@@ -50,7 +50,12 @@ _SCRIPT_ADDRESS = re.compile(r"\s*".join("javascript:"), re.IGNORECASE)
 def find_unshown(folder: Path, source_file: str, text: str, seen: set[str]) -> Iterator[str]:
     """As sentences. `seen` are the drawings that other pages of the book showed already."""
     fenced, prose = _split_fences(text)
-    for formula in _find_long_formulas(fenced, prose):
+    formulas = [_OPTIONS.sub("", formula).strip() for formula in fenced]
+    for found in _FORMULA.finditer(prose) if len(prose) > LONGEST_FORMULA else ():
+        formula = next(filter(None, found.groups()))
+        if found.lastgroup != "inline" or _TEX.search(formula):
+            formulas.append(formula)
+    for formula in (formula for formula in formulas if len(formula) >= LONGEST_FORMULA):
         yield f"a formula of {len(formula):,} characters is too long to be drawn; it is shown as it is written"
     if _DEEP.search(prose) or _find_depth(prose) > DEEPEST:
         yield f"tabs or notes are nested deeper than {DEEPEST}; they are shown one below the other"
@@ -89,16 +94,6 @@ def _split_fences(text: str) -> tuple[list[str], str]:
         at = closing.end() if closing else len(text)
     prose.append(text[at:])
     return formulas, "\n".join(prose)
-
-
-def _find_long_formulas(fenced: list[str], prose: str) -> Iterator[str]:
-    for formula in fenced:
-        if len(bare := _OPTIONS.sub("", formula).strip()) >= LONGEST_FORMULA:
-            yield bare
-    for found in _FORMULA.finditer(prose) if len(prose) > LONGEST_FORMULA else ():
-        formula = next(filter(None, found.groups()))
-        if found.lastgroup != "inline" or _TEX.search(formula):
-            yield formula
 
 
 def _find_depth(prose: str) -> int:

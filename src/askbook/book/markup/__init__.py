@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from askbook.book.markup.blocks import read_blocks
-from askbook.book.markup.inline import read_inline
+from askbook.book.markup.inline import InlineScan
 from askbook.book.markup.spans import Hidden, Span, join_neighbours, whole_lines
 
 MARKUP_VERSION = 4
@@ -54,50 +54,50 @@ def _without_listings(text: str) -> str:
 
 def read_markup(text: str, start: int, mdx: bool, titles: Mapping[str, str]) -> Markup:
     blocks = read_blocks(text, start, mdx, titles)
-    lines = sorted(blocks.hidden, key=lambda one: (one.start, -one.end))
-    skip = _join([*((one.start, one.end) for one in lines), *blocks.code, *blocks.math])
+    lines = sorted(blocks.hidden, key=lambda hidden: (hidden.start, -hidden.end))
+    skip = _join([*((hidden.start, hidden.end) for hidden in lines), *blocks.code, *blocks.math])
     formulas = list(blocks.math)
-    inline = list(read_inline(text, start, mdx, skip, formulas, titles, blocks.targets))
-    inline = [_lead_lines(text, whole_lines(text, one), blocks.leads) for one in join_neighbours(text, inline)]
-    hidden = [_in_frame(text, one, blocks.leads) for one in _tighten(text, _apart(text, [*lines, *inline]))]
+    inline = InlineScan(text, start, mdx, skip, formulas, titles, blocks.targets).read(start)
+    joined = [_lead_lines(text, whole_lines(text, run), blocks.leads) for run in join_neighbours(text, inline)]
+    hidden = [_in_frame(text, run, blocks.leads) for run in _tighten(text, _apart(text, [*lines, *joined]))]
     return Markup(hidden, sorted(formulas), blocks.math)
 
 
 def _tighten(text: str, found: list[Hidden]) -> list[Hidden]:
     """One blank line is enough below a label; a line that is hidden is one too."""
     tight: list[Hidden] = []
-    for one, after in zip_longest(found, found[1:]):
-        at = one.end + (text[one.end : one.end + 1] == "\n")
+    for run, after in zip_longest(found, found[1:]):
+        at = run.end + (text[run.end : run.end + 1] == "\n")
         gone = after and after.start == at and not after.filler and text[after.end - 1 : after.end] == "\n"
-        ends = _BLANK_LAST.search(one.filler)
+        ends = _BLANK_LAST.search(run.filler)
         if ends and gone and after and ">" in ends[0]:
             # In a frame a line that is hidden is none.
             gone = _BLANK.match(text, after.end)
-        if ends and _BLANK_REST.match(text, one.end) and (gone or _BLANK.match(text, at)):
-            one = replace(one, filler=one.filler[: ends.start()])
-        tight.append(one)
+        if ends and _BLANK_REST.match(text, run.end) and (gone or _BLANK.match(text, at)):
+            run = replace(run, filler=run.filler[: ends.start()])
+        tight.append(run)
     return tight
 
 
-def _is_line(text: str, one: Hidden) -> bool:
+def _is_line(text: str, run: Hidden) -> bool:
     """All of a line is hidden, and its end."""
-    whole = not one.filler and one.parsed is None and one.start < one.end and text[one.end - 1] == "\n"
-    return whole and text[one.start - 1 : one.start] in ("", "\n")
+    whole = not run.filler and run.parsed is None and run.start < run.end and text[run.end - 1] == "\n"
+    return whole and text[run.start - 1 : run.start] in ("", "\n")
 
 
-def _in_frame(text: str, one: Hidden, leads: Mapping[int, str]) -> Hidden:
+def _in_frame(text: str, run: Hidden, leads: Mapping[int, str]) -> Hidden:
     """Lines that are hidden in a frame do not end it."""
-    lead = leads.get(one.end) if leads and _is_line(text, one) else None
-    return replace(one, parsed=lead.rstrip()) if lead else one
+    lead = leads.get(run.end) if leads and _is_line(text, run) else None
+    return replace(run, parsed=lead.rstrip()) if lead else run
 
 
-def _lead_lines(text: str, one: Hidden, leads: Mapping[int, str]) -> Hidden:
+def _lead_lines(text: str, run: Hidden, leads: Mapping[int, str]) -> Hidden:
     """What is put in stays in the frame that its line stands in."""
-    lead = leads.get(text.rfind("\n", 0, one.start) + 1) if leads and "\n" in one.filler else None
-    parsed = one.filler.replace("\n", " ").strip() if one.parsed is None else one.parsed
-    return (
-        one if lead is None else replace(one, filler=one.filler.replace("\n", f"\n{lead}").rstrip(" "), parsed=parsed)
-    )
+    lead = leads.get(text.rfind("\n", 0, run.start) + 1) if leads and "\n" in run.filler else None
+    if lead is None:
+        return run
+    parsed = run.filler.replace("\n", " ").strip() if run.parsed is None else run.parsed
+    return replace(run, filler=run.filler.replace("\n", f"\n{lead}").rstrip(" "), parsed=parsed)
 
 
 def _join(spans: list[Span]) -> list[Span]:
@@ -111,16 +111,16 @@ def _join(spans: list[Span]) -> list[Span]:
 
 
 def _apart(text: str, found: list[Hidden]) -> list[Hidden]:
-    """In order, each beginning where the one before has ended."""
+    """In order, each beginning where the run before has ended."""
     apart: list[Hidden] = []
-    for one in sorted(found, key=lambda one: (one.start, one.end)):
-        if _is_line(text, one):
+    for run in sorted(found, key=lambda run: (run.start, run.end)):
+        if _is_line(text, run):
             # What would stand before its words is gone with them.
-            while apart and apart[-1].start >= one.start:
+            while apart and apart[-1].start >= run.start:
                 apart.pop()
         last = apart[-1].end if apart else 0
-        if one.start >= last:
-            apart.append(one)
-        elif one.end > last:
-            apart.append(Hidden(last, one.end, one.filler, one.parsed))
+        if run.start >= last:
+            apart.append(run)
+        elif run.end > last:
+            apart.append(Hidden(last, run.end, run.filler, run.parsed))
     return apart

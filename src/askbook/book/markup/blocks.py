@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import takewhile
 
-from askbook.book.markup.spans import LABELS, Hidden, Span, to_target
+from askbook.book.markup.spans import LABELS, Hidden, Span, names, to_target
 from askbook.book.markup.tags import ESM, statement_end
 
 _PREFIX = r"(?P<prefix>[ \t]*+(?:(?:>|[-*+]|\d{1,9}[.)])(?:[ \t]++|(?=>)|$))*+)"
@@ -85,21 +85,20 @@ _HTML_OPENS = re.compile(
     re.IGNORECASE,
 )
 _ALONE = re.compile(r"<[^<>]*+>?[ \t]*+")
-_UNCLOSED = frozenset(("dd", "dt", "li", "p", "tbody", "td", "tfoot", "th", "thead", "tr"))
+_UNCLOSED = names("dd dt li p tbody td tfoot th thead tr")
 """Their end may be left out."""
 _RUST_HIDDEN = re.compile(r"[ \t]*#(?:[ \t][^\n]*)?$")
 
-_CODE_NAMES = """
-code code-block code-cell sourcecode prompt ipython doctest testcode jupyter-execute parsed-literal
-mermaid graphviz eval-rst console highlight
-"""
-_CODE = frozenset(_CODE_NAMES.split())
-_UNSEEN_NAMES = """
-toctree tableofcontents contents bibliography index raw only currentmodule module sectionauthor meta iframe video include
-literalinclude click
-"""
-_UNSEEN = frozenset(_UNSEEN_NAMES.split())
-_RST_OBJECTS = frozenset(("attribute", "class", "data", "exception", "function", "method", "property"))
+_CODE = names(
+    """code code-block code-cell sourcecode prompt ipython doctest testcode jupyter-execute parsed-literal mermaid
+    graphviz eval-rst console highlight"""
+)
+_CODE_OF_R = names("r python julia bash sql js ojs")
+_UNSEEN = names(
+    """toctree tableofcontents contents bibliography index raw only currentmodule module sectionauthor meta iframe video
+    include literalinclude click"""
+)
+_RST_OBJECTS = names("attribute class data exception function method property")
 _FORMULA_LABEL = re.compile(r"[ \t]*\((?P<name>[\w:./-]+)\)(?=[ \t]*(?:\n|\Z))")
 _LABEL = re.compile(r"^[ \t>]*:?label:[ \t]*(?P<name>\S+)", re.MULTILINE)
 _COUNTED = re.compile(r"\\(?:tag\b|begin\{(?:align|equation|gather|multline|eqnarray|alignat)\})")
@@ -107,20 +106,14 @@ _PREFIXES = {
     "versionadded": "New in version ",
     "versionchanged": "Changed in version ",
     "deprecated": "Deprecated since version ",
-} | {
-    name: f"{name.capitalize()}: "
-    for name in ["theorem", "lemma", "proof", "corollary", "definition", "exercise", "algorithm"]
-}
-_BLOCKS = LABELS | {"admonition", "caption", "define", "details", "figure-caption", "html", "table-caption", "tab"}
+} | {name: f"{name.capitalize()}: " for name in names("theorem lemma proof corollary definition exercise algorithm")}
+_BLOCKS = LABELS | names("admonition caption define details figure-caption html table-caption tab")
 """What Material's `/// name | Title` may be; anything else behind three slashes is text."""
-_CLASSED = frozenset(("div", "container", "class", "rst-class", "grid", "grid-item"))
+_CLASSED = names("div container class rst-class grid grid-item")
 _FRAMED = LABELS | {"admonition", "details"}
-_FRAMED_TAG_NAMES = """
-note tip info warning caution danger important callout aside admonition alert hint notice
-"""
-_FRAMED_TAGS = frozenset(_FRAMED_TAG_NAMES.split())
+_FRAMED_TAGS = names("note tip info warning caution danger important callout aside admonition alert hint notice")
 FRAMES_MOST = 2
-_PICTURES = frozenset(("figure", "image", "figure-md", "subfigure"))
+_PICTURES = names("figure image figure-md subfigure")
 _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
 
 
@@ -139,52 +132,48 @@ class _Body:
     framed: bool = False
 
 
-@dataclass(slots=True)
-class Blocks:
-    hidden: list[Hidden] = field(default_factory=list)
-    code: list[Span] = field(default_factory=list)
-    """Where nothing is markup."""
-    math: list[Span] = field(default_factory=list)
-    targets: dict[str, str] = field(default_factory=dict)
-    """Where links by reference lead."""
-    leads: dict[int, str] = field(default_factory=dict)
-    """Of lines in a frame, by their beginnings: what stands before their words."""
-
-
 def _width(prefix: str) -> int:
     return len(prefix.expandtabs(4))
+
+
+def _closing(mark: str) -> str:
+    return rf"^[ \t>]*{re.escape(mark)}[ \t]*$"
 
 
 def _is_rst_unseen(name: str) -> bool:
     return name in _UNSEEN or name.startswith("auto")
 
 
-def _is_rst_known(name: str) -> bool:
-    short = name.rpartition(":")[2]
-    return _is_rst_unseen(short) or short in _RST_OBJECTS or short in LABELS
-
-
 def read_blocks(text: str, start: int, mdx: bool, titles: Mapping[str, str]) -> Blocks:
     """`titles`: what references read as; a formula that is referred to has its number there."""
-    scan = _Scan(text, mdx, titles)
+    blocks = Blocks(text, mdx, titles)
     at = start
     while at < len(text):
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
-        if at >= scan.passed:
-            scan.read_line(at, end)
+        if at >= blocks.passed:
+            blocks.read_line(at, end)
         at = end + 1
-    scan.close_all(len(text))
-    return scan.blocks
+    blocks.close_all(len(text))
+    return blocks
 
 
-class _Scan:
+class Blocks:
+    """What is read line by line, and the bodies that are open at the line that is read."""
+
     def __init__(self, text: str, mdx: bool, titles: Mapping[str, str]) -> None:
         self._text, self._titles = text, titles
         self._mdx = mdx
         self._is_myst = ("}`" in text or "`{" in text or ":{" in text) and _MYST.search(text) is not None
         self._last = {mark: text.rfind(mark) for mark in ("-->", "*/}", "</script>", "</style>")}
-        self.blocks = Blocks()
+        self.hidden: list[Hidden] = []
+        self.code: list[Span] = []
+        """Where nothing is markup."""
+        self.math: list[Span] = []
+        self.targets: dict[str, str] = {}
+        """Where links by reference lead."""
+        self.leads: dict[int, str] = {}
+        """Of lines in a frame, by their beginnings: what stands before their words."""
         self.passed = 0
         """Lines before this place are done."""
         self._bodies: list[_Body] = []
@@ -226,7 +215,8 @@ class _Scan:
         lead = len(line) - len(bare)
         indent = _width(line[:lead]) if lead else 0
         frames = self._frames
-        self._leave_bodies(indent, begin)
+        while self._indents and self._bodies[self._indents[-1]].indent > indent:
+            self._close(self._indents[-1], begin)
         if frames > self._frames and not self._after_blank and not _LIST_ITEM.match(bare):
             # Without a blank line its words would belong to the frame above.
             self._hide(begin, begin, "\n")
@@ -244,19 +234,12 @@ class _Scan:
             elif not self._is_indented_code(indent - column, begin, end, bare):
                 self._read_markup(begin, begin + lead, end, indent)
         if self._blanks:
-            self._quote_blanks(min(depth, len(self._bodies)))
+            lead = self._lead_of(min(depth, len(self._bodies))).rstrip()
+            for blank in self._blanks if lead else ():
+                self._hide(blank, blank, lead, lead)
+                self.leads[blank] = lead
+            self._blanks.clear()
         self._after_blank, self._after_text = False, not self._line_is_hidden
-
-    def _leave_bodies(self, indent: int, begin: int) -> None:
-        while self._indents and self._bodies[self._indents[-1]].indent > indent:
-            self._close(self._indents[-1], begin)
-
-    def _quote_blanks(self, depth: int) -> None:
-        lead = self._lead_of(depth).rstrip()
-        for blank in self._blanks if lead else ():
-            self._hide(blank, blank, lead, lead)
-            self.blocks.leads[blank] = lead
-        self._blanks.clear()
 
     def _lead_of(self, depth: int) -> str:
         """What stands before the words in the bodies up to this depth, up to the last frame."""
@@ -273,7 +256,7 @@ class _Scan:
         after = self._text[end + 1 : end + 200].split("\n", 1)[0].strip(" \t:>")
         self._hide_line(begin, end)
         if after and not _LIST_ITEM.match(after):
-            self.blocks.hidden.pop()
+            self.hidden.pop()
             start = self._text.rfind("\n", 0, begin) + 1
             lead = self._lead_of(len(self._bodies)).rstrip()
             self._hide(start, end, lead, lead)
@@ -289,20 +272,15 @@ class _Scan:
                     places.pop()
             self._frames -= body.framed
             if body.unseen_from is not None:
-                self._hide_from(body.unseen_from, place)
+                while self.hidden and self.hidden[-1].end > body.unseen_from:
+                    self.hidden.pop()
+                self._hide(body.unseen_from, place)
 
     def close_all(self, end: int) -> None:
         if self._fence is not None:
             self._end_fence(end)
         if self._in_code:
-            self.blocks.code[-1] = self.blocks.code[-1][0], end
-        # What is never closed is no directive that hides its content.
-        self._bodies = [body for body in self._bodies if body.unseen_from is None]
-
-    def _hide_from(self, start: int, end: int) -> None:
-        while self.blocks.hidden and self.blocks.hidden[-1].end > start:
-            self.blocks.hidden.pop()
-        self._hide(start, end)
+            self.code[-1] = self.code[-1][0], end
 
     def _move_left(self, begin: int, lead: int) -> int:
         """Four columns for each indented body that the line stands in; at a frame's own column stands its sign."""
@@ -323,16 +301,16 @@ class _Scan:
             if body.framed or start < at:
                 self._hide(start, at, *(("> ", "> ") if body.framed else ()))
         if self._frames:
-            self.blocks.leads[begin] = self._lead_of(len(self._bodies))
+            self.leads[begin] = self._lead_of(len(self._bodies))
         return taken
 
     def _lead(self, begin: int) -> str:
         """What is shown before this place on its line, as the next line has it."""
         at = self._text.rfind("\n", 0, begin) + 1
-        own = [*takewhile(lambda one: one.start >= at, reversed(self.blocks.hidden))]
+        own = [*takewhile(lambda hidden: hidden.start >= at, reversed(self.hidden))]
         lead = ""
-        for one in reversed(own):
-            lead, at = f"{lead}{self._text[at : one.start]}{one.filler}".rpartition("\n")[2], one.end
+        for hidden in reversed(own):
+            lead, at = f"{lead}{self._text[at : hidden.start]}{hidden.filler}".rpartition("\n")[2], hidden.end
         return re.sub(r"[^>\s]", " ", lead + self._text[at:begin])
 
     def _frame(self, body: _Body) -> bool:
@@ -344,12 +322,12 @@ class _Scan:
         return body.framed
 
     def _hide(self, start: int, end: int, filler: str = "", parsed: str | None = None) -> None:
-        self.blocks.hidden.append(Hidden(start, end, filler, parsed))
+        self.hidden.append(Hidden(start, end, filler, parsed))
 
     def _hide_line(self, begin: int, end: int) -> None:
         start = self._text.rfind("\n", 0, begin) + 1
-        while self.blocks.hidden and self.blocks.hidden[-1].start >= start:
-            self.blocks.hidden.pop()
+        while self.hidden and self.hidden[-1].start >= start:
+            self.hidden.pop()
         self._hide(start, min(end + 1, len(self._text)))
         self._line_is_hidden = True
 
@@ -373,15 +351,11 @@ class _Scan:
         elif self._after_blank and indent <= 0:
             self._in_list = False
         goes_on = self._in_code and indent >= 4
-        if not goes_on and (self._mdx or self._in_list or indent < 4 or not self._after_blank):
-            self._in_code = False
-            return False
-        if goes_on:
-            self.blocks.code[-1] = self.blocks.code[-1][0], end
-        else:
-            self.blocks.code.append((begin, end))
-        self._in_code = True
-        return True
+        begins = self._after_blank and indent >= 4 and not self._mdx and not self._in_list
+        self._in_code = goes_on or begins
+        if self._in_code:
+            self.code.append((self.code.pop()[0] if goes_on else begin, end))
+        return self._in_code
 
     def _find_html_end(self, name: str, at: int) -> int:
         depth = 0
@@ -416,18 +390,14 @@ class _Scan:
         elif found := _LINE.match(self._text, at, end):
             self._read_line_markup(found, begin, at, end, indent)
 
-    def _closes(self, mark: str) -> int | None:
-        """The depth of the body that a line of these marks closes; one left open inside it closes with it."""
+    def _close_with(self, mark: str, begin: int, end: int) -> bool:
+        """The body that a line of these marks closes; one left open inside it closes with it."""
         depth = len(self._bodies)
         while depth and (own := self._bodies[depth - 1].mark) and own[0] == mark[0] and len(own) <= len(mark):
             depth -= 1
             if len(own) == len(mark):
                 break
-        return depth if depth < len(self._bodies) else None
-
-    def _close_with(self, mark: str, begin: int, end: int) -> bool:
-        depth = self._closes(mark)
-        if depth is None:
+        if depth == len(self._bodies):
             return False
         body = self._bodies[depth]
         if body.unseen_from is not None:
@@ -445,27 +415,24 @@ class _Scan:
         found = _CONTAINER.match(self._text, fence.start("info"), end)
         if found is None or (mark[0] == "/" and (found["name"] or "").lower() not in _BLOCKS):
             return
+        if found["directive"]:
+            self._read_directive(found, mark, begin, end, _width(fence["prefix"]))
+            return
         if found["dotted"]:
             self._hide(begin, found.start("name"), "`")
             self._hide(found.end("dotted"), end, "`")
-            if options := _API_OPTIONS.match(self._text, end + 1):
-                self._hide(*options.span())
-                self.passed = options.end()
-        elif found["directive"]:
-            self._read_directive(found, mark, begin, end, _width(fence["prefix"]))
         else:
             self._bodies.append(_Body(mark=mark, column=_width(fence["prefix"])))
             self._read_named(found, begin, end)
-            if mark[0] == "/" and (options := _API_OPTIONS.match(self._text, end + 1)):
-                self._hide(*options.span())
-                self.passed = options.end()
+        if found["dotted"] or mark[0] == "/":
+            self._hide_options(_API_OPTIONS.match(self._text, end + 1))
 
     def _read_named(self, found: re.Match[str], begin: int, end: int) -> None:
         """`:::tip[Title]`, `::: info Title`, `::: {.callout-note title="Title"}`."""
         kind = (found["name"] or "").lower()
         if found["classes"]:
             kinds = re.findall(r"\.(?:callout-)?([\w-]+)", found["classes"])
-            kind = next((one for one in kinds if one in LABELS), "")
+            kind = next((name for name in kinds if name in LABELS), "")
         title = next((found.span(name) for name in ("boxed", "rest") if (found[name] or "").strip()), None)
         if title and found["rest"] and title == found.span("rest") and (tail := _TRAILING.search(self._text, *title)):
             title = title[0], tail.start()
@@ -483,7 +450,7 @@ class _Scan:
         if name in ("only", "raw") and "html" in found["argument"]:
             self._hide_line(begin, end)
             return
-        if name in _UNSEEN or name.startswith("auto"):
+        if _is_rst_unseen(name):
             body.unseen_from = self._text.rfind("\n", 0, begin) + 1
             return
         argument = found.span("argument") if found["argument"].strip() else None
@@ -502,8 +469,7 @@ class _Scan:
             self._hide_options(options, seen)
             return
         self._label(begin, end, argument, name if name in LABELS else "", _PREFIXES.get(name, ""), name in _FRAMED)
-        if options:
-            self._hide_options(options, None)
+        self._hide_options(options)
 
     def _show_picture(self, begin: int, end: int, path: str, options: re.Match[str] | None) -> bool:
         """As Markdown has it, on the line of its words where it has some; what a figure holds stands below it."""
@@ -514,7 +480,7 @@ class _Scan:
         path = to_target(path)
         if options is None or alt is None:
             self._hide(begin, end, f"{before}![]({path})\n", f"![]({path})")
-            self._hide_options(options, None)
+            self._hide_options(options)
         else:
             opens_item = self._text[self._text.rfind("\n", 0, begin) + 1 : begin].strip(" \t>")
             (self._hide if opens_item else self._hide_line)(begin, end)
@@ -527,7 +493,8 @@ class _Scan:
         self._line_is_hidden = True
         return True
 
-    def _hide_options(self, options: re.Match[str] | None, seen: re.Match[str] | None) -> None:
+    def _hide_options(self, options: re.Match[str] | None, seen: re.Match[str] | None = None) -> None:
+        """All but the words that are seen, which are read in bold."""
         if options is None:
             return
         self.passed = options.end()
@@ -551,28 +518,22 @@ class _Scan:
             return
         found = _CONTAINER.match(self._text, fence.start("info"), end) if info.startswith("{") else None
         directive = found["directive"].lower().rpartition(":")[2] if found and found["directive"] else None
-        if found and directive == "math":
+        if directive == "math":
             self._open_formula(mark, begin, end)
-        elif self._read_for_sphinx(directive, mark, begin, end):
+        elif (directive == "code-cell" and self._hide_cell(mark, begin, end)) or (
+            directive == "eval-rst" and self._read_rst(mark, begin, end)
+        ):
             return
-        elif found and directive and directive not in _CODE and not self._is_language(found):
+        elif found and directive and directive not in _CODE and found["directive"].lower() not in _CODE_OF_R:
             self._read_directive(found, mark, begin, end, self._fence_indent)
         else:
-            language = self._read_info(fence, found, directive, end)
-            self._fence = mark, begin, len(self._bodies), language
-
-    def _find_close(self, mark: str, end: int) -> re.Match[str] | None:
-        return self._look_for(rf"^[ \t>]*{re.escape(mark)}[ \t]*$", end)
-
-    def _read_for_sphinx(self, directive: str | None, mark: str, begin: int, end: int) -> bool:
-        read = {"code-cell": self._hide_cell, "eval-rst": self._read_rst}.get(directive or "")
-        return read is not None and read(mark, begin, end)
+            self._fence = mark, begin, len(self._bodies), self._read_info(fence, found, end)
 
     def _hide_cell(self, mark: str, begin: int, end: int) -> bool:
         """Jupyter Book shows no cell that is tagged so."""
         options = _OPTIONS.match(self._text, end + 1)
         tags = _TAGS.search(options[0]) if options else None
-        stop = self._find_close(mark, end) if tags and _REMOVED.search(tags[0]) else None
+        stop = self._look_for(_closing(mark), end) if tags and _REMOVED.search(tags[0]) else None
         if stop is None:
             return False
         self._hide_line(begin, stop.end())
@@ -581,10 +542,12 @@ class _Scan:
 
     def _read_rst(self, mark: str, begin: int, end: int) -> bool:
         """What Sphinx is told in its own language: objects and their words, where nothing else is said."""
-        stop = self._find_close(mark, end)
+        stop = self._look_for(_closing(mark), end)
         lines = [*_RST_LINE.finditer(self._text, end + 1, stop.start())] if stop else []
-        names = [line["name"] for line in lines if line["name"]]
-        if stop is None or not names or not all(map(_is_rst_known, names)):
+        known = [name.rpartition(":")[2] for line in lines if (name := line["name"])]
+        if stop is None or not known:
+            return False
+        if not all(_is_rst_unseen(name) or name in _RST_OBJECTS or name in LABELS for name in known):
             return False
         self._hide_line(begin, end)
         told = False
@@ -603,41 +566,30 @@ class _Scan:
         self.passed = stop.end()
         return True
 
-    def _is_language(self, found: re.Match[str]) -> bool:
-        """R Markdown has ```{r}."""
-        return found["directive"].lower() in ("r", "python", "julia", "bash", "sql", "js", "ojs")
-
-    def _read_info(self, fence: re.Match[str], found: re.Match[str] | None, directive: str | None, end: int) -> str:
+    def _read_info(self, fence: re.Match[str], found: re.Match[str] | None, end: int) -> str:
         """What a listing's first line says beyond its language is for the generator; its title is for readers."""
-        text, info = self._text, fence.start("info")
-        if not text[info:end].strip():
+        text, info, mark = self._text, fence.start("info"), fence.start("mark")
+        said = text[info:end].lstrip()
+        if not said:
             return ""
         options = _OPTIONS.match(text, end + 1) if found and found["directive"] and end < len(text) else None
         if found and found["directive"] in _CODE:
             word = _LANGUAGE.match(text, found.start("argument"), end)
-        elif text[info:end].lstrip().startswith("{"):
-            word = _CLASS.match(text, info + len(text[info:end]) - len(text[info:end].lstrip()), end)
         else:
-            word = _LANGUAGE.match(text, info, end)
+            word = _CLASS.match(text, end - len(said), end) if said[0] == "{" else _LANGUAGE.match(text, info, end)
         language = word.span("name") if word else (end, end)
         title = _TITLE.search(text, language[1], end) or _BOXED.search(text, language[1], end)
         named = title and (title["d"] if title["d"] is not None else title["s"])
         if options and (caption := _CAPTION.search(text, *options.span())):
             named = caption[1]
         if named and not fence["prefix"].strip():
-            lead = self._lead(fence.start("mark"))
-            self._hide(
-                fence.start("mark"),
-                fence.end("mark"),
-                f"**{named.strip()}**\n{lead.rstrip()}\n{lead}{fence['mark']}",
-                fence["mark"],
-            )
+            lead = self._lead(mark)
+            self._hide(mark, info, f"**{named.strip()}**\n{lead.rstrip()}\n{lead}{fence['mark']}", fence["mark"])
         if text[info : language[0]].strip():
             self._hide(info, language[0])
         if named or _FOR_GENERATOR.fullmatch(text, language[1], end):
             self._hide(language[1], end)
-        if options:
-            self._hide_options(options, None)
+        self._hide_options(options)
         return text[slice(*language)].lower()
 
     def _read_code(self, begin: int, end: int) -> None:
@@ -657,12 +609,12 @@ class _Scan:
 
     def _end_fence(self, end: int) -> None:
         assert self._fence is not None
-        self.blocks.code.append((self._fence[1], end))
+        self.code.append((self._fence[1], end))
         self._fence = None
 
     def _open_formula(self, mark: str, begin: int, end: int) -> None:
         """```{math} reads as $$."""
-        found = self._find_close(mark, end)
+        found = self._look_for(_closing(mark), end)
         if found is None:
             self._fence = mark, begin, len(self._bodies), ""
             return
@@ -696,7 +648,7 @@ class _Scan:
                 if page := _REF.fullmatch(target):
                     target = page["page"]
                 # One that another shortcode makes leads nowhere that is known.
-                self.blocks.targets.setdefault(name, "#" if "{" in target else target)
+                self.targets.setdefault(name, "#" if "{" in target else target)
                 self._hide_line(begin, whole.end())
                 self.passed = whole.end()
             case "abbreviation":
@@ -720,8 +672,8 @@ class _Scan:
                 self._read_alert(found, end)
             case "math" | "env":
                 self._read_formula(found, at)
-            case "definition" if self._is_definition(found[0]):
-                # Its term stands above it.
+            # Behind less than three blanks it may be a table's caption, or prose; a term right above it tells.
+            case "definition" if found[0][1:4] in ("   ", "\t") or (self._after_text and not self._mdx):
                 above = f"\n{self._lead(at)}" if self._after_text else ""
                 self._indent_body(indent)
                 rest = found.end() - 1
@@ -732,10 +684,6 @@ class _Scan:
                 self._hide_line(begin, end)
             case _:
                 pass
-
-    def _is_definition(self, sign: str) -> bool:
-        """Behind less than three blanks it may be a table's caption, or prose; a term right above it tells."""
-        return sign[1:4] == "   " or sign[1] == "\t" or (self._after_text and not self._mdx)
 
     def _read_shortcode(self, found: re.Match[str], at: int, end: int) -> None:
         """Docsy shows the content of a tab as a listing, unless its pane says that it is text."""
@@ -755,7 +703,7 @@ class _Scan:
         lead = self._lead(at)
         self._hide(at, end, f"**{title[1]}**\n{lead.rstrip()}\n{lead}{fence}" if title else fence, fence)
         self._hide(*stop.span(), f"{lead}```", f"{lead}```")
-        self.blocks.code.append((end, stop.start()))
+        self.code.append((end, stop.start()))
         self.passed = stop.end()
 
     def _read_box(self, found: re.Match[str], at: int, end: int) -> None:
@@ -774,7 +722,7 @@ class _Scan:
         self._bodies.append(_Body(until=stop.start(), column=column, width=max(0, inside - column)))
         if self._frame(self._bodies[-1]):
             self._hide(at, at, "> ", "> ")
-            self.blocks.leads[start] = f"{lead}> "
+            self.leads[start] = f"{lead}> "
 
     def _indent_body(self, indent: int) -> None:
         self._indents.append(len(self._bodies))
@@ -809,26 +757,26 @@ class _Scan:
             self._hide(begin, end - len(title.lstrip()), "**")
             self._hide(end, end, "**\n>", "**")
         else:
-            self._hide(begin, end, f"**{found['kind'].capitalize()}**\n>", f"**{found['kind'].capitalize()}**")
+            label = f"**{found['kind'].capitalize()}**"
+            self._hide(begin, end, f"{label}\n>", label)
 
     def _hide_comment(self, found: re.Match[str], begin: int, at: int) -> None:
         opening = found[0].lower()
         closing = "-->" if opening == "<!--" else "*/}" if opening == "{/*" else f"</{found['unseen'].lower()}>"
         if opening == "{/*" and not self._mdx:
             return
-        if at < self._last[closing]:
-            stop = self._text.find(closing, at) + len(closing)
+        if at >= self._last[closing]:
+            return
+        stop = self._text.find(closing, at) + len(closing)
+        # What stands behind the comment on its last line is read as that line's beginning.
+        line_end = self._text.find("\n", stop)
+        self.passed = line_end = len(self._text) if line_end < 0 else line_end
+        if self._text[stop:line_end].strip():
             self._hide(at, stop)
-            # What stands behind the comment on its last line is read as that line's beginning.
-            line_end = self._text.find("\n", stop)
-            line_end = len(self._text) if line_end < 0 else line_end
-            self.passed = line_end
-            if not self._text[stop:line_end].strip():
-                self.blocks.hidden.pop()
-                if self._text[begin:at].strip():
-                    self._hide(at, min(line_end + 1, len(self._text)))
-                else:
-                    self._hide_line(at, line_end)
+        elif self._text[begin:at].strip():
+            self._hide(at, min(line_end + 1, len(self._text)))
+        else:
+            self._hide_line(at, line_end)
 
     def _read_formula(self, found: re.Match[str], at: int) -> None:
         """A formula on lines of its own is one paragraph, blank lines and all."""
@@ -848,14 +796,12 @@ class _Scan:
             self._hide(last, last, f" \\tag{{{number.strip('()')}}}")
 
     def _pass_formula(self, start: int, end: int) -> None:
-        if "\n" in self._text[start:end]:
-            line_end = self._text.find("\n", end)
-            self._note_indents(start, end)
-            self.blocks.math.append((start, end))
-            self.passed = len(self._text) if line_end < 0 else line_end
-
-    def _note_indents(self, start: int, end: int) -> None:
-        """The lines of a formula move left with the body that they stand in."""
+        if "\n" not in self._text[start:end]:
+            return
+        self.math.append((start, end))
+        line_end = self._text.find("\n", end)
+        self.passed = len(self._text) if line_end < 0 else line_end
+        # The lines of a formula move left with the body that they stand in.
         at = self._text.find("\n", start, end) + 1
         while self._dressed and at > 0:
             line = self._text[at : at + 4 * len(self._indents) + self._bodies[self._dressed[-1]].column]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from askbook.book.markup.spans import (
     LABELS,
@@ -14,6 +15,7 @@ from askbook.book.markup.spans import (
     Span,
     find_blank_before,
     find_blank_behind,
+    names,
     to_target,
 )
 from askbook.book.markup.tags import ESM, Tags, comment_end, statement_end, tag_end
@@ -46,7 +48,7 @@ _SEEN = re.compile(
 )
 _STYLE = re.compile(r"\b(?:style|type|color|kind)\s*=\s*[\"'](\w+)[\"']")
 # The words of `{{< tab "macOS" >}}`; in `{{< tabs "id" >}}` they are for the generator.
-_TITLED = frozenset(("tab", "notice", "expand", "details", "collapse", "accordion"))
+_TITLED = names("tab notice expand details collapse accordion")
 _OWN_TITLE = re.compile(r"(?<=\s)(?:name=)?(?P<quote>[\"'])(?P<value>[^\"'\n]{1,300})(?P=quote)")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
 _MDBOOK = re.compile(r"\{\{#(?:include|rustdoc_include|playground|playpen|title|quiz)\b[^{}\n]*\}\}")
@@ -94,30 +96,19 @@ _BRACKETED = {
     "(": re.compile(r"\\\([^\n]{1,2000}?\\\)"),
     "[": re.compile(r"\\\[(?:(?!\n\s*\n).){1,5000}?\\\]", re.DOTALL),
 }
-_CODE_ROLES = frozenset(("code", "file", "program", "option", "envvar", "command", "literal", "samp"))
-_OBJECT_ROLES = frozenset(("class", "func", "meth", "mod", "attr", "data", "exc", "obj", "const"))
+_CODE_ROLES = names("code file program option envvar command literal samp")
+_OBJECT_ROLES = names("class func meth mod attr data exc obj const")
 _OBJECT_DOMAINS = ("py:", "c:", "cpp:", "js:", "rst:")
-_LEADING_ROLES = frozenset(("option", "envvar"))
+_LEADING_ROLES = names("option envvar")
 """Those of code that lead somewhere; in the others `<x>` is what is said."""
-_UNSEEN_ROLES = frozenset(["label", "width", "height", "index"])
+_UNSEEN_ROLES = names("label width height index")
 # {class}`~package.Name` reads as its last name.
 _MODULE = re.compile(r"~(?:[\w.]*\.)?|!|\.(?=\w)")
 
 
-def read_inline(
-    text: str,
-    start: int,
-    mdx: bool,
-    skip: Sequence[Span],
-    math: list[Span],
-    titles: Mapping[str, str],
-    targets: Mapping[str, str],
-) -> Iterator[Hidden]:
+class InlineScan:
     """Outside `skip`, in order; the formulas found on the way are added to `math`. `targets` of links by reference."""
-    return _Scan(text, start, mdx, skip, math, titles, targets).read(start)
 
-
-class _Scan:
     def __init__(
         self,
         text: str,
@@ -141,7 +132,6 @@ class _Scan:
         self._found: list[Hidden] = []
         self._programs: list[tuple[int, str]] = []
         """Those that are open around tags: where each ends, and the tag that it shows now."""
-        self._brace_ends: dict[int, int] | None = None
 
     def read(self, at: int) -> Iterator[Hidden]:
         pattern = _MDX_STOP if self._mdx else _STOP
@@ -169,7 +159,8 @@ class _Scan:
             case "\\":
                 return self._read_escape(at)
             case "`":
-                return self._code.end_of(at) or at + len(text[at : at + 1_000]) - len(text[at : at + 1_000].lstrip("`"))
+                ticks = text[at : at + 1_000]
+                return self._code.end_of(at) or at + len(ticks) - len(ticks.lstrip("`"))
             case "<":
                 return self._read_comment(at) if text.startswith("<!--", at) else self._read_tag(at)
             case "{":
@@ -282,19 +273,16 @@ class _Scan:
 
     def _read_program(self, program: re.Match[str]) -> int | None:
         """{condition && <Tag />}: what it shows is read; its own signs stand before, between and behind the tags."""
-        end = self._find_brace_end(program.start())
+        end = self._brace_ends.get(program.start())
         if end is None or _ENDS_TAGS.search(self._text, max(program.end(), end - 400), end) is None:
             return None
         self._programs.append((end, program["tag"] or ""))
         return self._hide_to(*program.span())
 
-    def _find_brace_end(self, at: int) -> int | None:
-        if self._brace_ends is None:
-            self._brace_ends = dict(self._pair_braces())
-        return self._brace_ends.get(at)
-
-    def _pair_braces(self) -> Iterator[Span]:
+    @cached_property
+    def _brace_ends(self) -> dict[int, int]:
         """Outside code and `skip`."""
+        ends: dict[int, int] = {}
         opened: list[int] = []
         at = 0
         while stop := _BRACE.search(self._text, at):
@@ -307,7 +295,8 @@ class _Scan:
             elif stop[0] == "{":
                 opened.append(place)
             elif stop[0] == "}" and opened:
-                yield opened.pop(), place
+                ends[opened.pop()] = place
+        return ends
 
     def _read_program_end(self, at: int) -> int | None:
         while self._programs and self._programs[-1][0] < at:
@@ -458,10 +447,9 @@ class _Scan:
             self._hide_to(start, found.start("inside") + target.start(1))
             return self._hide_to(found.start("inside") + target.end(1), end)
         kind = _find_kind(name, text[slice(*told)])
-        if opens and kind in LABELS:
-            self._found.append(Hidden(start, end, f"**{kind.capitalize()}**{gap}", f"**{kind.capitalize()}**"))
-            return end
-        return self._hide_to(start, end)
+        label = f"**{kind.capitalize()}**" if opens and kind in LABELS else ""
+        self._found.append(Hidden(start, end, f"{label}{gap}", label) if label else Hidden(start, end))
+        return end
 
     def _read_bracket(self, at: int) -> int | None:
         text = self._text
@@ -470,10 +458,8 @@ class _Scan:
         inside = text[at - 1 : at].isalnum() or text[at - 1 : at] in tuple("_()[]")
         if text.startswith("[[", at) and not (at and inside) and (wiki := _WIKI.match(text, at)):
             line_start = self._lines.start_of(at)
-            if text[line_start : line_start + 6].lstrip().startswith("#") and text[wiki.end() : wiki.end() + 1] in (
-                "\n",
-                "",
-            ):
+            heads = text[line_start : line_start + 6].lstrip().startswith("#")
+            if heads and text[wiki.end() : wiki.end() + 1] in ("\n", ""):
                 # A heading's own id, as the Hugging Face courses write it.
                 self._found.append(Hidden(at, wiki.end(), "", wiki[0]))
                 return wiki.end()

@@ -16,13 +16,17 @@ _NEWLINE = re.compile("\n")
 _BLANKS = re.compile(r"[^\S\n]*+")
 _CONTAINER = re.compile(r"[ \t>]*")
 
-_LABELS_NAMES = """
-note tip info warning danger caution important hint attention error success question failure bug example quote
-abstract summary tldr todo check help seealso definition theorem lemma proof corollary remark exercise solution
-proposition axiom algorithm property observation conjecture criterion assumption deprecated versionadded
-versionchanged margin sidebar
-"""
-LABELS = frozenset(_LABELS_NAMES.split())
+
+def names(written: str) -> frozenset[str]:
+    return frozenset(written.split())
+
+
+LABELS = names(
+    """note tip info warning danger caution important hint attention error success question failure bug example quote
+    abstract summary tldr todo check help seealso definition theorem lemma proof corollary remark exercise solution
+    proposition axiom algorithm property observation conjecture criterion assumption deprecated versionadded
+    versionchanged margin sidebar"""
+)
 """The kinds of admonitions that read as their own name where they have no title."""
 
 
@@ -45,7 +49,9 @@ def to_parsed(text: str, hidden: Sequence[Hidden], math: Sequence[Span]) -> str:
     """What the parser of blocks is given: line by line the same, without what is hidden and with formulas as plain words."""
     parts: list[str] = []
     at = 0
-    for run in sorted([*hidden, *(Hidden(*span, parsed=_as_words(text[slice(*span)])) for span in math)], key=_order):
+    formulas = (Hidden(*span, parsed=_as_words(text[slice(*span)])) for span in math)
+    # What is put in stands before what is hidden from there on.
+    for run in sorted([*hidden, *formulas], key=lambda run: (run.start, run.end > run.start, -run.end)):
         if run.start < at:
             continue
         stands = run.filler.replace("\n", " ").strip() if run.parsed is None else run.parsed
@@ -53,11 +59,6 @@ def to_parsed(text: str, hidden: Sequence[Hidden], math: Sequence[Span]) -> str:
         parts += text[at : run.start], stands, "\n" * lines
         at = run.end
     return "".join(parts) + text[at:]
-
-
-def _order(run: Hidden) -> tuple[int, bool, int]:
-    """What is put in before what is hidden from there on."""
-    return run.start, run.end > run.start, -run.end
 
 
 def _as_words(formula: str) -> str:
@@ -73,15 +74,14 @@ def join_neighbours(text: str, found: Iterable[Hidden]) -> list[Hidden]:
         last = joined[-1] if joined else None
         plain = last and not (last.filler + hidden.filler).strip() and last.parsed is None and hidden.parsed is None
         if last and plain and not text[last.end : hidden.start].strip(" \t"):
-            blank = " " if hidden.start > last.end and _is_among_words(text, last.start, hidden.end) else ""
+            among_words = (
+                text[max(last.start - 1, 0) : last.start].strip() and text[hidden.end : hidden.end + 1].strip()
+            )
+            blank = " " if hidden.start > last.end and among_words else ""
             joined[-1] = Hidden(last.start, max(last.end, hidden.end), last.filler or hidden.filler or blank)
         else:
             joined.append(hidden)
     return joined
-
-
-def _is_among_words(text: str, start: int, end: int) -> bool:
-    return bool(text[max(start - 1, 0) : start].strip() and text[end : end + 1].strip())
 
 
 def whole_lines(text: str, hidden: Hidden) -> Hidden:
@@ -127,16 +127,13 @@ class CodeSpans:
         self._runs = [(match.start(), match.end()) for match in _TICKS.finditer(text, start, end)]
         self._starts = [run[0] for run in self._runs]
         self._breaks = [match.start() for match in _BREAK.finditer(text, start, end)] if self._runs else []
-        self._next_alike = self._pair()
-
-    def _pair(self) -> list[int | None]:
+        self._next_alike: list[int | None] = []
         following: dict[int, int] = {}
-        alike: list[int | None] = [None] * len(self._runs)
         for index in range(len(self._runs) - 1, -1, -1):
             length = self._runs[index][1] - self._runs[index][0]
-            alike[index] = following.get(length)
+            self._next_alike.append(following.get(length))
             following[length] = index
-        return alike
+        self._next_alike.reverse()
 
     def end_of(self, start: int) -> int | None:
         """Where the code that opens at `start` ends, if it does."""

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from askbook.book.markup.spans import LABELS, Hidden, Lines, Span, find_blank_before, find_blank_behind, to_target
+from askbook.book.markup.spans import (
+    LABELS,
+    Hidden,
+    Lines,
+    Span,
+    find_blank_before,
+    find_blank_behind,
+    names,
+    to_target,
+)
 
 ESM = r"(?=import[ \t{*\"']|export[ \t{*])\w++"
 _EXPRESSION_END = re.compile(r"\*/\s*+\}")
@@ -35,26 +44,21 @@ _CODE_STOP = re.compile(r"[\"'`{}()\[\]<>\n]")
 _OPENERS, _CLOSERS = "{([", "})]"
 _GOES_ON = ("=", "=>", ",", "+", "?", ":", "&&", "||", "(", "[", "{")
 
-_HTML_NAMES = """
-a abbr address article aside audio b bdi bdo blockquote br button canvas caption center cite code col colgroup dd
-del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hr i
-iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol optgroup option p
-param picture pre q s samp script section select small source span strike strong style sub summary sup svg table tbody td
-template textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g
-"""
-_HTML = frozenset(_HTML_NAMES.split())
-_PARTING_NAMES = """
-br hr p div li ul ol td th tr table dt dd dl h1 h2 h3 h4 h5 h6 summary details section article figure figcaption
-blockquote option button
-"""
-_PARTING = frozenset(_PARTING_NAMES.split())
-_ALONE_NAMES = """
-br hr img wbr p li td th tr dt dd
-"""
-_ALONE = frozenset(_ALONE_NAMES.split())
-_CODE = frozenset(("code", "tt", "samp", "pre"))
-_STRUCK = frozenset(("del", "s", "strike"))
-_BOLD = frozenset(["summary", "h1", "h2", "h3", "h4", "h5", "h6", "figcaption"])
+_HTML = names(
+    """a abbr address article aside audio b bdi bdo blockquote br button canvas caption center cite code col colgroup dd
+    del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hr i
+    iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol optgroup option p
+    param picture pre q s samp script section select small source span strike strong style sub summary sup svg table tbody
+    td template textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g"""
+)
+_PARTING = names(
+    """br hr p div li ul ol td th tr table dt dd dl h1 h2 h3 h4 h5 h6 summary details section article figure figcaption
+    blockquote option button"""
+)
+_ALONE = names("br hr img wbr p li td th tr dt dd")
+_CODE = names("code tt samp pre")
+_STRUCK = names("del s strike")
+_BOLD = names("summary h1 h2 h3 h4 h5 h6 figcaption")
 _SHOWN = re.compile(
     r"\b(?P<name>title|label|header|heading|summary|caption|text|alt|description|question|file-?name)\s*=\s*"
     r"(?:\{\s*)?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote)|\n\s*\n).){1,500})(?P=quote)",
@@ -68,8 +72,8 @@ _ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
 _ITEM = re.compile(r"[\"'`]([^\"'`]{1,100})[\"'`]")
 _ANY_TAG = re.compile(r"<[^<>\n]*+>")
 _LISTING_NUMBER = re.compile(r"<Listing\s+number=\"(?P<number>[\w.-]{1,20})\"")
-_UNTITLED = frozenset(["callout", "aside", "admonition", "alert"])
-_TABS = frozenset(["tab", "tabitem", "tabs.tab", "tabpanel"])
+_UNTITLED = names("callout aside admonition alert")
+_TABS = names("tab tabitem tabs.tab tabpanel")
 
 
 class Tags:
@@ -86,20 +90,18 @@ class Tags:
         """In Markdown `Vec<T>` and `<path>` are prose: a tag is one of HTML's that has attributes or is closed, or a component."""
         if mdx or name.lower() in _ALONE:
             return True
+        is_bare = self._text[begin + 1 + len(name)] == ">"
         if name.lower() in _HTML:
-            bare = self._text[begin + 1 + len(name)] == ">"
-            return self._text[begin + 1] == "/" or not bare or self._is_closed(name) or self._is_alone(begin, name)
+            if self._text[begin + 1] == "/" or not is_bare or self._is_closed(name):
+                return True
+            # A `<details>` on a line of its own that its author forgot to close.
+            ends = find_blank_behind(self._text, begin + len(name) + 2) is not None
+            return name.lower() in _PARTING and ends and self._opens_line(begin)
         if not name[:1].isupper() and "-" not in name:
             return False
         if self._text[begin + 1] == "/":
             return True
-        is_bare = self._text[begin + 1 + len(name)] == ">"
         return not is_bare or self._closes_soon(begin, name) or (self._opens_line(begin) and self._is_closed(name))
-
-    def _is_alone(self, begin: int, name: str) -> bool:
-        """A `<details>` on a line of its own that its author forgot to close."""
-        ends = find_blank_behind(self._text, begin + len(name) + 2) is not None
-        return name.lower() in _PARTING and ends and self._opens_line(begin)
 
     def is_whole(self, begin: int, end: int, name: str) -> bool:
         """Among words a component has attributes, closes itself or is closed; `a <B and c> d` is not."""
@@ -186,13 +188,13 @@ class Tags:
             items = _ITEMS.search(self._text, begin, end)
             self._rows.append(_ITEM.findall(items["items"])[::-1] if items else [])
         is_tab = name in _TABS
-        shown = [one.span("value") for one in _SHOWN.finditer(self._text, begin, end)]
+        shown = [said.span("value") for said in _SHOWN.finditer(self._text, begin, end)]
         numbered = _LISTING_NUMBER.match(self._text, begin, end) if shown else None
         if numbered:
-            shown = [numbered.span("number"), *(one for one in shown if one[0] > numbered.end())]
+            shown = [numbered.span("number"), *(span for span in shown if span[0] > numbered.end())]
         if not shown and is_tab and (value := _VALUE.search(self._text, begin, end)):
             shown = [value.span("value")]
-        if shown and self._is_in_heading(begin):
+        if shown and self._text.startswith("#", self._lines.start_of(begin)):
             # The heading's name and anchor are without it.
             words = self._text[slice(*shown[0])]
             yield Hidden(begin, end, f"({words})", "")
@@ -223,9 +225,6 @@ class Tags:
             at = stop
         last = bold if len(shown) == 1 else ""
         yield Hidden(at, end, f"{last}{self._gap(end)}" if bold else " ", last)
-
-    def _is_in_heading(self, begin: int) -> bool:
-        return self._text.startswith("#", self._lines.start_of(begin))
 
     def _gap(self, end: int) -> str:
         """Below a label stands a blank line."""

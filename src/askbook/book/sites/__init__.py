@@ -5,28 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 
-from askbook.book.sites.docusaurus import read_docusaurus
-from askbook.book.sites.hugo import read_hugo
-from askbook.book.sites.mdbook import read_mdbook
-from askbook.book.sites.mkdocs import read_mkdocs
-from askbook.book.sites.nextra import read_nextra
-from askbook.book.sites.site import Files, Site, join
-from askbook.book.sites.sphinx import read_jupyter_book, read_sphinx
-from askbook.book.sites.starlight import read_starlight
-from askbook.book.sites.vitepress import read_vitepress, read_vuepress
+from askbook.book.sites import docusaurus, hugo, mdbook, mkdocs, nextra, sphinx, starlight, vitepress
+from askbook.book.sites.site import Files, Site
+from askbook.book.sites.values import join
 
-READERS = (
-    read_mkdocs,
-    read_docusaurus,
-    read_vitepress,
-    read_vuepress,
-    read_starlight,
-    read_nextra,
-    read_jupyter_book,
-    read_sphinx,
-    read_mdbook,
-    read_hugo,
-)
+GENERATORS = (mkdocs, docusaurus, vitepress, starlight, nextra, sphinx, mdbook, hugo)
 USUAL = ("docs", "website", "doc", "documentation", "docs-site", "site", "www", "book", "guide", "en")
 MAX_LEVEL = 3
 MAX_FOLDERS = 60
@@ -57,7 +40,7 @@ def _read_site(files: Files, folder: str) -> Site | None:
     name = posixpath.basename(folder)
     if folder and not _OF_A_SITE.search(name) and name not in USUAL:
         return None
-    return next((site for read in READERS if (site := read(files, folder))), None)
+    return next((site for generator in GENERATORS if (site := generator.read_site(files, folder))), None)
 
 
 def _folders_below(files: Files, folder: str) -> list[str]:

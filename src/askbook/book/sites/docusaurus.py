@@ -10,23 +10,8 @@ from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.javascript import find_object
-from askbook.book.sites.site import (
-    Files,
-    Nav,
-    Pages,
-    Section,
-    Site,
-    dig,
-    files_nav,
-    join,
-    stem,
-    to_base_url,
-    to_leaf,
-    to_number,
-    to_text,
-    to_texts,
-    without_extension,
-)
+from askbook.book.sites.site import Files, Nav, Page, Pages, Section, Site, files_nav, read_each, to_leaf
+from askbook.book.sites.values import dig, join, stem, to_base_url, to_number, to_text, to_texts, without_extension
 
 CONFIGS = tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "mts", "cjs"))
 _KEYS = ("title", "url", "baseUrl", "presets", "themeConfig")
@@ -38,16 +23,15 @@ CATEGORIES = ("_category_.json", "_category_.yml", "_category_.yaml")
 _OVERVIEWS = ("index", "readme")
 
 
-def read_docusaurus(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     config = files.first(folder, *CONFIGS)
     if config is None:
         return None
-    found = files.javascript(config, _KEYS)
-    values: dict[str, Any] = found if isinstance(found, dict) else {}
+    values = files.javascript(config, _KEYS)
     options = _docs_options(values)
     files.complain_unread(config, options, ("path", "routeBasePath", "sidebarPath", "exclude"))
-    docs = files.inside(folder, options.get("path") or "docs", config, "path")
-    if docs is None or not files.is_folder(docs):
+    docs = files.docs(folder, options.get("path") or "docs", config, "path")
+    if docs is None:
         return None
     route = options.get("routeBasePath")
     version = _version_route(files, folder, options)
@@ -80,7 +64,7 @@ def _version_route(files: Files, folder: str, options: dict[str, Any]) -> str | 
     versions = files.first(folder, "versions.json")
     if named is not None or versions is None or options.get("lastVersion") == "current":
         return named
-    return "next" if "".join((files.text(versions) or "").split()) not in ("", "[]") else None
+    return "next" if "".join(files.text(versions).split()) not in ("", "[]") else None
 
 
 def without_prefix(name: str) -> str:
@@ -104,42 +88,37 @@ def _route(trailing_slash: object, path: str, front: FrontMatter) -> str:
     return route
 
 
-def _doc_id(docs: str, path: str, front: FrontMatter) -> str:
-    inner = without_extension(path.removeprefix(docs).lstrip("/"))
-    *folders, name = (without_prefix(part) for part in inner.split("/"))
-    return "/".join([*folders, front.text("id") or name])
-
-
 def _read_nav(files: Files, folder: str, docs: str, options: dict[str, Any], pages: Pages, likely: Pages) -> Nav:
     """All sidebars one behind the other; none where the files alone give the order."""
-    by_id = {_doc_id(docs, path, page.front): path for path, page in pages.items()}
+    by_id: dict[str, str] = {}
+    for path, page in pages.items():
+        inner = without_extension(path.removeprefix(docs).lstrip("/"))
+        *folders_above, name = map(without_prefix, inner.split("/"))
+        by_id["/".join([*folders_above, page.front.text("id") or name])] = path
     path = join(folder, str(options.get("sidebarPath") or ""))
     known = path if path and files.is_file(path) else None
     sidebars = known or files.first(folder, *(f"sidebars.{end}" for end in ("js", "ts", "json", "mjs", "cjs")))
     if sidebars is None or options.get("sidebarPath") is False:
         return ()
-    read = files.yaml(sidebars) if sidebars.endswith(".json") else files.javascript(sidebars)
-    if isinstance(read, dict) and not sidebars.endswith(".json"):
-        files.complain_unread_parts(sidebars, read, lambda key: key not in _UNREAD)
-    bars = [bar for bar in read.values() if isinstance(bar, list | dict)] if isinstance(read, dict) else []
-
+    read = files.navigation(sidebars, lambda key: key not in _UNREAD)
+    bars = [bar for bar in read.values() if isinstance(bar, list | dict)]
     folders: set[str] = set()
 
     def read_items(items: object) -> Nav:
         if isinstance(items, dict) and "type" not in items:
             items = [{label: below} for label, below in items.items()]
-        return tuple(item for one in (items if isinstance(items, list) else [items]) for item in read_item(one))
+        return read_each(items if isinstance(items, list) else [items], read_item)
 
     def read_item(item: Any) -> Nav:
         if isinstance(item, str):
-            return to_leaf(by_id.get(item), docs, item)
+            return to_leaf(by_id.get(item) or join(docs, item))
         if not isinstance(item, dict):
             return ()
         label = to_text(item.get("label"))
         match item.get("type"):
             case "doc":
                 written = str(item.get("id"))
-                return to_leaf(by_id.get(written), docs, written, label)
+                return to_leaf(by_id.get(written) or join(docs, written), label)
             case "category":
                 own = by_id.get(str(dig(item, "link", "id")))
                 return (Section(label, read_items(item.get("items") or []), own),)
@@ -149,7 +128,7 @@ def _read_nav(files: Files, folder: str, docs: str, options: dict[str, Any], pag
                 if root is None or root in folders:
                     return ()
                 folders.add(root)
-                return _from_files(files, docs, root, pages, likely)
+                return _from_files(files, root, likely)
             case None:
                 return tuple(Section(to_text(name), read_items(below)) for name, below in item.items())
             case _:
@@ -160,24 +139,19 @@ def _read_nav(files: Files, folder: str, docs: str, options: dict[str, Any], pag
     return tuple(item for bar in bars for item in read_items(bar))
 
 
-def _from_files(files: Files, docs: str, root: str, pages: Pages, likely: Pages) -> Nav:
-    def rank(path: str, own: str | None) -> tuple[object, ...]:
-        number = to_number(category(path).get("position")) if path not in pages else None
-        front = pages[path].front if path in pages else pages[own].front if own else None
-        if number is None and front is not None:
-            number = to_number(front.values.get("sidebar_position"))
-        prefix = re.match(r"\d+", posixpath.basename(path))
-        if number is None and prefix and without_prefix(posixpath.basename(path)) != posixpath.basename(path):
-            number = float(prefix.group())
-        return (math.inf if number is None else number, posixpath.basename(path))
+def _from_files(files: Files, root: str, likely: Pages) -> Nav:
+    def describe(path: str, page: Page | None) -> tuple[tuple[object, ...], str | None]:
+        is_folder = page is None or page.path != path
+        found = files.first(path, *CATEGORIES) if is_folder else None
+        category = files.yaml(found) if found else {}
+        name = posixpath.basename(path)
+        number = to_number(category.get("position"))
+        if number is None and page:
+            number = to_number(page.front.values.get("sidebar_position"))
+        prefix = re.match(r"\d+", name)
+        if number is None and prefix and without_prefix(name) != name:
+            number = float(prefix[0])
+        label = to_text(category.get("label")) or (page.front.text("sidebar_label") if page else None)
+        return (math.inf if number is None else number, name), label
 
-    def label(path: str, own: str | None) -> str | None:
-        if path in pages:
-            return pages[path].front.text("sidebar_label")
-        return to_text(category(path).get("label")) or (pages[own].front.text("sidebar_label") if own else None)
-
-    def category(path: str) -> dict[str, Any]:
-        found = files.first(path, *CATEGORIES)
-        return files.yaml(found) if found else {}
-
-    return files_nav(likely, root, _OVERVIEWS, rank, label)
+    return files_nav(likely, root, _OVERVIEWS, describe)

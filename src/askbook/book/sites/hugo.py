@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import posixpath
 import re
-import tomllib
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from askbook.book.front_matter import FrontMatter
-from askbook.book.sites.site import (
-    Files,
-    Nav,
-    Pages,
-    Site,
-    dig,
-    files_nav,
-    folder_route,
-    join,
-    own_title,
-    to_base_url,
-    to_number,
-    to_text,
-)
+from askbook.book.sites.site import Files, Nav, Page, Pages, Site, files_nav, own_title
+from askbook.book.sites.values import dig, folder_route, join, to_base_url, to_number, to_text
 
 _ENDS = ("toml", "yaml", "yml", "json")
 _HUGO = tuple(
@@ -34,19 +19,21 @@ _HUGO = tuple(
 _OVERVIEWS = ("_index", "index")
 
 
-def read_hugo(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     names = files.names(folder)
     config = files.first(folder, *_HUGO) if any(name.startswith(("hugo.", "config")) for name in names) else None
     if config is None:
         return None
     values = _read_config(files, config)
-    languages = dig(values, "languages") or _read_languages(files, config)
+    languages = dig(values, "languages")
+    if not languages and "/_default/" in config:
+        beside = files.first(posixpath.dirname(config), *(f"languages.{end}" for end in _ENDS))
+        languages = _read_config(files, beside) if beside else {}
     language = to_text(values.get("defaultcontentlanguage")) or "en"
     own = dig(languages, language) or {}
-    content = files.inside(
-        folder, dig(own, "contentdir") or values.get("contentdir") or "content", config, "contentDir"
-    )
-    if content is None or not files.is_folder(content) or not ({"baseurl", "theme", "module"} & set(values)):
+    written = dig(own, "contentdir") or values.get("contentdir") or "content"
+    content = files.docs(folder, written, config, "contentDir")
+    if content is None or not {"baseurl", "theme", "module"} & set(values):
         return None
     by_language = join(content, language) or content
     in_folder = str(values.get("defaultcontentlanguageinsubdir")).lower() == "true"
@@ -65,30 +52,13 @@ def read_hugo(files: Files, folder: str) -> Site | None:
 
 def _read_config(files: Files, config: str) -> dict[str, Any]:
     """Hugo does not tell `baseURL` from `baseurl`."""
-    text = files.text(config) or ""
-    try:
-        values = (
-            files.yaml(config)
-            if config.endswith(("yaml", "yml"))
-            else json.loads(text)
-            if config.endswith("json")
-            else tomllib.loads(text)
-        )
-    except (ValueError, RecursionError) as error:
-        files.complain(config, f"this file is not read: {str(error)[:100]}; the book is read without it")
-        return {}
-    return _lowered(values)
+    return _lowered(files.yaml(config) if config.endswith(("yaml", "yml")) else files.toml(config))
 
 
 def _lowered(values: Any, depth: int = 0) -> Any:
     if not isinstance(values, dict) or depth > 3:
         return values
     return {str(key).lower(): _lowered(value, depth + 1) for key, value in values.items()}
-
-
-def _read_languages(files: Files, config: str) -> dict[str, Any]:
-    found = files.first(posixpath.dirname(config), *(f"languages.{end}" for end in _ENDS))
-    return _read_config(files, found) if found and "/_default/" in config else {}
 
 
 def _route(ugly: bool, path: str, front: FrontMatter) -> str:
@@ -109,16 +79,10 @@ def _read_nav(content: str, language: str, _pages: Pages, likely: Pages) -> Nav:
     """By weight, then by title: the sections are the folders, an `_index.md` names its folder."""
     root = join(content, language) or content
     root = root if any(path.startswith(f"{root}/") for path in likely) else content
-    rank: Callable[[str, str | None], tuple[object, ...]] = partial(_rank, likely)
-    return files_nav(likely, root, _OVERVIEWS, rank, partial(_label, likely))
+    return files_nav(likely, root, _OVERVIEWS, _describe)
 
 
-def _rank(pages: Pages, path: str, own: str | None) -> tuple[object, ...]:
-    page = pages.get(path) or pages.get(own or "")
+def _describe(path: str, page: Page | None) -> tuple[tuple[object, ...], str | None]:
     weight = to_number(page.front.values.get("weight")) if page else None
-    return (weight or math.inf, _label(pages, path, own) or "", path)
-
-
-def _label(pages: Pages, path: str, own: str | None) -> str | None:
-    page = pages.get(path) or pages.get(own or "")
-    return (page.front.text("linkTitle", "linktitle") or own_title(page)) if page else None
+    label = (page.front.text("linkTitle", "linktitle") or own_title(page)) if page else None
+    return (weight or math.inf, label or "", path), label

@@ -2,8 +2,8 @@
 
 What is no literal is unknown (None): calls, functions, conditions. A name stands for the literal it was given in the same
 file or in a file of the book that is imported by a relative path; `a || b` is b where a is unknown, since no environment
-variable is set here; an unknown `...spread` is a call of that name in its place; a call keeps its arguments (`defineConfig({…})`), and one of a function of the file that does nothing
-but return a literal is that literal.
+variable is set here; an unknown `...spread` is a call of that name in its place; a call keeps its arguments
+(`defineConfig({…})`), and one of a function of the file that does nothing but return a literal is that literal.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 Load = Callable[[str, str], tuple[str, str] | None]
@@ -24,16 +25,16 @@ SPREAD = "..."
 
 _TOKEN = re.compile(
     r"""(?P<space>\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z))
-    |(?P<text>"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')
+    |(?P<text>"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|`(?:[^`\\$]|\\.|\$(?!\{))*+`)
     |(?P<number>\d[\w.]*+)
     |(?P<name>[A-Za-z_$][\w$]*+)
     |(?P<mark>\.\.\.|=>|\|\||\?\?|&&|[=!]==?|.)""",
     re.VERBOSE | re.DOTALL,
 )
-_TEMPLATE = re.compile(r"`(?:[^`\\$]|\\.|\$(?!\{))*+`", re.DOTALL)
+_IN_TEMPLATE = re.compile(r"\\.|`|\$\{|[{}]", re.DOTALL)
 _REGEX = re.compile(r"/(?![*/])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.){0,200}+\]){1,300}+/[a-z]*+")
-_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\n)|(.))", re.DOTALL)
-_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "", "f": "", "v": "", "0": ""}
+_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r"} | dict.fromkeys("bfv0\n", "")
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "undefined": None}
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _BEFORE_REGEX = ("(", ",", "=", ":", "[", "!", "&&", "||", "?", "{", "}", ";", "=>", "return")
@@ -67,6 +68,12 @@ class _Import:
 
 
 @dataclass(frozen=True, slots=True)
+class _Either:
+    first: object
+    other: object
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """`name(…)`; `new` and what stands before a dot belong to the name."""
 
@@ -83,15 +90,22 @@ class _File:
     all_from: list[str] = field(default_factory=list[str])
     objects: list[dict[Any, Any]] = field(default_factory=list[dict[Any, Any]])
 
+    def exported(self, name: str) -> object:
+        module = self.exports.get("module")
+        if name in self.exports or name == "default":
+            return self.exports.get(name, module)
+        if isinstance(module, dict) and name in module:
+            return module[name]
+        return reduce(_Either, (_Import(source, name) for source in self.all_from), None)
+
 
 def read_javascript(path: str, text: str, load: Load, wanted: tuple[str, ...] = ()) -> Any:
     """What the file exports, as plain values. `wanted`: keys of the object to take where that export is no literal."""
     reading = _Reading(load)
     file = reading.read(path, text)
-    found = reading.resolve(file.exports.get("default", file.exports.get("module")), file)
-    found = find_object(found)
+    found = find_object(reading.resolve(file.exported("default"), file))
     if found is None and wanted:
-        best = max(file.objects, key=lambda one: (len(set(wanted) & set(one)), len(one)), default={})
+        best = max(file.objects, key=lambda entries: (len(set(wanted) & set(entries)), len(entries)), default={})
         found = reading.resolve(best, file) if set(wanted) & set(best) else None
     return found
 
@@ -101,7 +115,7 @@ def find_object(value: object) -> Any:
     for _ in range(MAX_DEPTH):
         if not isinstance(value, Call):
             break
-        value = next((one for one in value.arguments if isinstance(one, dict | list | Call)), None)
+        value = next((found for found in value.arguments if isinstance(found, dict | list | Call)), None)
     return value if isinstance(value, dict | list) else None
 
 
@@ -135,30 +149,22 @@ def _tokenize(text: str) -> list[_Token]:
 
 
 def _next_token(text: str, at: int, tokens: list[_Token]) -> tuple[str, int]:
-    if text[at] == "`":
-        template = _TEMPLATE.match(text, at)
-        return ("text", template.end()) if template else ("mark", _template_end(text, at))
     if text[at] == "/" and (not tokens or tokens[-1].text in _BEFORE_REGEX) and (regex := _REGEX.match(text, at)):
         return "mark", regex.end()
     match = _TOKEN.match(text, at)
-    return (match.lastgroup or "mark", match.end()) if match else ("mark", at + 1)
+    assert match is not None and match.lastgroup
+    return match.lastgroup, _template_end(text, at) if match[0] == "`" else match.end()
 
 
 def _template_end(text: str, at: int) -> int:
     """Behind a template with `${…}` in it, which may hold templates again."""
-    depth: list[str] = ["`"]
-    mark = re.compile(r"\\.|`|\$\{|[{}]", re.DOTALL)
-    for match in mark.finditer(text, at + 1):
-        found, inside = match.group(), depth[-1] == "`"
-        if found == "`":
-            if inside:
-                depth.pop()
-            else:
-                depth.append("`")
-        elif found == "${" or (found == "{" and not inside):
-            depth.append("{")
-        elif not inside and found == "}":
+    depth: list[str] = []
+    for match in _IN_TEMPLATE.finditer(text, at):
+        found, inside = match.group(), depth[-1:] == ["`"]
+        if found == ("`" if inside else "}"):
             depth.pop()
+        elif found in ("`", "${") or (found == "{" and not inside):
+            depth.append(found[-1])
         if not depth:
             return match.end()
     return len(text)
@@ -166,11 +172,11 @@ def _template_end(text: str, at: int) -> int:
 
 def _unquote(raw: str) -> str:
     def letter(match: re.Match[str]) -> str:
-        code = match.group(1) or match.group(2) or match.group(3)
-        if code:
-            number = int(code, 16)
-            return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
-        return "" if match.group(4) else _LETTERS.get(match.group(5), match.group(5))
+        code = match[1] or match[2] or match[3]
+        if not code:
+            return _LETTERS.get(match[4], match[4])
+        number = int(code, 16)
+        return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
 
     return _ESCAPE.sub(letter, raw[1:-1]).replace("\0", "\ufffd")
 
@@ -187,7 +193,7 @@ class _Parser:
         self._bodies: list[tuple[int, int]] = []
 
     def text(self, at: int) -> str:
-        return self.tokens[at].text if at < len(self.tokens) and self.tokens[at].kind != "text" else ""
+        return self.tokens[at].text if 0 <= at < len(self.tokens) and self.tokens[at].kind != "text" else ""
 
     def string(self, at: int) -> str | None:
         is_text = at < len(self.tokens) and self.tokens[at].kind == "text"
@@ -199,34 +205,29 @@ class _Parser:
         while self._bodies:
             at, end = self._bodies.pop()
             while at < end:
-                at = self._read_statement(at)
+                at = max(self._read_statement(at), at + 1)
         return self.file
 
     def _read_statement(self, at: int) -> int:
-        word = self.text(at)
-        if word == "import":
-            return self._read_import(at + 1)
-        if word in ("const", "let", "var"):
-            return self._read_names(at + 1, self.text(at - 1) == "export" if at else False)
-        if word == "export" and self.text(at + 1) == "default":
-            self.file.exports["default"], end = self.value(at + 2)
-            return end
-        if word == "export" and self.text(at + 1) == "*" and (source := self.string(at + 3)):
-            self.file.all_from.append(source)
-            return at + 4
-        if (
-            word == "module"
-            and self.text(at + 1) == "."
-            and self.text(at + 2) == "exports"
-            and self.text(at + 3) == "="
-        ):
-            self.file.exports["module"], end = self.value(at + 4)
-            return end
-        if word == "function":
-            return self._read_function(at + 1)
-        if word == "return":
-            return max(self.value(at + 1)[1], at + 1)
-        return at + 1
+        match self.text(at), self.text(at + 1):
+            case "import", _:
+                return self._read_import(at + 1)
+            case "const" | "let" | "var", _:
+                return self._read_names(at + 1, self.text(at - 1) == "export")
+            case "export", "default":
+                self.file.exports["default"], at = self.value(at + 2)
+            case "export", "*" if source := self.string(at + 3):
+                self.file.all_from.append(source)
+                return at + 4
+            case "module", "." if self.text(at + 2) == "exports" and self.text(at + 3) == "=":
+                self.file.exports["module"], at = self.value(at + 4)
+            case "function", _:
+                return self._read_function(at + 1)
+            case "return", _:
+                return self.value(at + 1)[1]
+            case _:
+                pass
+        return at
 
     def _read_function(self, at: int) -> int:
         """`function sidebar() { return [ … ] }`"""
@@ -257,13 +258,14 @@ class _Parser:
                 return end + 1
             if word in ("{", "}"):
                 in_braces = word == "{"
-            elif self.tokens[end].kind == "name" and word not in ("as", "from", "type"):
-                if self.text(end - 1) == "as" and self.text(end - 2) in names:
-                    names[word] = names.pop(self.text(end - 2))
-                else:
-                    names[word] = word if in_braces else "default"
-            elif word not in (",", "*", "as", "from", "type"):
+            elif word in (",", "*", "as", "from", "type"):
+                continue
+            elif self.tokens[end].kind != "name":
                 return end
+            elif self.text(end - 1) == "as" and self.text(end - 2) in names:
+                names[word] = names.pop(self.text(end - 2))
+            else:
+                names[word] = word if in_braces else "default"
         return at
 
     def _read_names(self, at: int, exported: bool) -> int:
@@ -273,7 +275,8 @@ class _Parser:
             return at
         name, at = self.text(at), at + 1
         if self.text(at) == ":":
-            at = self._skip_type(at)
+            while at < len(self.tokens) and self.text(at) not in ("=", ";"):
+                at = self.tokens[at].end + 1 if self.text(at) in _PAIRS else at + 1
         if self.text(at) != "=":
             return at
         value, end = self.value(at + 1)
@@ -291,12 +294,7 @@ class _Parser:
         value, after = self.value(end + 2)
         if isinstance(value, _Import):
             self.file.names |= {name: _Import(value.source, name) for name in names}
-        return max(after, at + 1)
-
-    def _skip_type(self, at: int) -> int:
-        while at < len(self.tokens) and self.text(at) not in ("=", ";"):
-            at = self.tokens[at].end + 1 if self.text(at) in _PAIRS else at + 1
-        return at
+        return after
 
     def value(self, at: int, depth: int = 0) -> tuple[object, int]:
         """The value that begins at a token, and where the expression it stands in ends."""
@@ -309,25 +307,16 @@ class _Parser:
                 other, at = self._operand(at + 1, depth)
                 found = _Either(found, other)
             elif word == "?":
-                return self._otherwise(at, depth)
+                # `a ? b : c` is c: it is what holds where nothing is set.
+                at = self._skip(self._step(at), ":")
+                return self.value(at + 1, depth + 1) if self.text(at) == ":" else (None, at)
             else:
                 # A sum, a comparison, a call on a literal: unknown, unless `? :` or `||` follows.
                 found, at = None, self._step(at)
         return found, at
 
-    def _otherwise(self, at: int, depth: int) -> tuple[object, int]:
-        """`a ? b : c` → c: it is what holds where nothing is set."""
-        if depth > MAX_DEPTH:
-            return None, self._skip(at)
-        at = self._step(at)
-        while not self._ends(at) and self.text(at) != ":":
-            at = self._step(at)
-        return self.value(at + 1, depth + 1) if self.text(at) == ":" else (None, at)
-
     def _ends(self, at: int) -> bool:
-        if at >= len(self.tokens) or self.text(at) in _ENDS:
-            return True
-        return self._starts_line(at)
+        return at >= len(self.tokens) or self.text(at) in _ENDS or self._starts_line(at)
 
     def _starts_line(self, at: int) -> bool:
         """Where a statement ends without a semicolon, the next begins with a word on a line of its own."""
@@ -341,8 +330,8 @@ class _Parser:
             self._bodies.append((at + 1, self.tokens[at].end))
         return self.tokens[at].end + 1
 
-    def _skip(self, at: int) -> int:
-        while not self._ends(at):
+    def _skip(self, at: int, stop: str | None = None) -> int:
+        while not self._ends(at) and self.text(at) != stop:
             at = self._step(at)
         return at
 
@@ -373,9 +362,7 @@ class _Parser:
         """Unknown; the objects inside are noted, one of them may be what it returns."""
         while at < len(self.tokens) and self.text(at) != "=>":
             at = self._step(at)
-        if self.text(at + 1) == "{":
-            return None, at + 1
-        return None, self.value(at + 1, depth + 1)[1]
+        return None, at + 1 if self.text(at + 1) == "{" else self.value(at + 1, depth + 1)[1]
 
     def _named(self, at: int, depth: int) -> tuple[object, int]:
         if self.text(at) in _WORDS:
@@ -392,7 +379,7 @@ class _Parser:
         if self.text(at) == "<":
             while at < len(self.tokens) and self.text(at) not in (">", "(", ";"):
                 at += 1
-            at += 1 if self.text(at) == ">" else 0
+            at += self.text(at) == ">"
         if self.text(at) == "=>":
             return self._function(at, depth)
         if self.text(at) != "(":
@@ -408,14 +395,11 @@ class _Parser:
         items: list[object] = []
         end, at = self.tokens[at].end, at + 1
         while at < end:
-            if self.text(at) == "...":
-                value, after = self.value(at + 1, depth + 1)
-                items.append(_Spread(value))
-            else:
-                value, after = self.value(at, depth + 1)
-                items.append(value)
+            is_spread = self.text(at) == "..."
+            value, after = self.value(at + is_spread, depth + 1)
+            items.append(_Spread(value) if is_spread else value)
             at = max(after, at + 1)
-            at += 1 if self.text(at) == "," else 0
+            at += self.text(at) == ","
         return items
 
     def _object(self, at: int, depth: int) -> dict[object, object]:
@@ -423,38 +407,20 @@ class _Parser:
         found: dict[object, object] = {}
         end, at = self.tokens[at].end, at + 1
         while at < end:
-            at = max(self._read_key(at, end, found, depth), at + 1)
-            at += 1 if self.text(at) == "," else 0
+            token, behind, after = self.tokens[at], self.text(at + 1), at
+            if token.text == "...":
+                found[SPREAD, at], after = self.value(at + 1, depth + 1)
+            elif behind == ":" and token.kind in ("text", "name", "number"):
+                key = self.string(at) if token.kind == "text" else token.text
+                found[key], after = self.value(at + 2, depth + 1)
+            elif behind in (",", "}") and token.kind == "name":
+                found[token.text] = _Name(token.text)
+            while after < end and self.text(after) != ",":
+                after = self._step(after)
+            at = max(after, at + 1)
+            at += self.text(at) == ","
         self.file.objects.append(found)
         return found
-
-    def _read_key(self, at: int, end: int, found: dict[object, object], depth: int) -> int:
-        token = self.tokens[at]
-        if token.text == "...":
-            value, after = self.value(at + 1, depth + 1)
-            found[_Spread(None), at] = value
-            return after
-        key = self.string(at) if token.kind == "text" else token.text
-        if token.kind not in ("text", "name", "number"):
-            return self._skip_entry(at, end)
-        if self.text(at + 1) == ":":
-            found[key], after = self.value(at + 2, depth + 1)
-            return after if self.text(after) in (",", "}") else self._skip_entry(after, end)
-        if self.text(at + 1) in (",", "}") and token.kind == "name":
-            found[key] = _Name(token.text)
-            return at + 1
-        return self._skip_entry(at, end)
-
-    def _skip_entry(self, at: int, end: int) -> int:
-        while at < end and self.text(at) != ",":
-            at = self._step(at)
-        return at
-
-
-@dataclass(frozen=True, slots=True)
-class _Either:
-    first: object
-    other: object
 
 
 # --- names → values -------------------------------------------------------------------------------
@@ -481,22 +447,43 @@ class _Reading:
             return None
         match value:
             case _Name():
-                return self._look_up(value, file, depth)
+                found = self._resolve_once(value.name, file.names.get(value.name), file, depth)
+                for part in value.rest:
+                    found = found.get(part) if isinstance(found, dict) else None
+                return found
             case _Import():
-                return self._import(value, file, depth)
+                loaded = self._load(file.path, value.source) if len(self._files) < MAX_FILES else None
+                if loaded is None:
+                    return None
+                other = self.read(*loaded)
+                return self._resolve_once(f"import {value.name}", other.exported(value.name), other, depth)
             case _Either():
                 first = self.resolve(value.first, file, depth + 1)
                 return self.resolve(value.other, file, depth + 1) if first is None else first
-            case Call() if value.name in file.functions or value.name in file.names:
-                return self._call(value, file, depth)
             case Call():
-                return Call(value.name, self.resolve(value.arguments, file, depth + 1) or [])
+                made = file.functions.get(value.name)
+                if made is None and isinstance(imported := file.names.get(value.name), _Import):
+                    made = imported
+                found = self._resolve_once(f"{value.name}()", made, file, depth)
+                return (
+                    Call(value.name, self.resolve(value.arguments, file, depth + 1) or []) if found is None else found
+                )
             case list():
                 return self._resolve_list(value, file, depth)
             case dict():
                 return self._resolve_object(value, file, depth)
             case _:
                 return value
+
+    def _resolve_once(self, name: str, value: object, file: _File, depth: int) -> Any:
+        """None where it stands in itself."""
+        mark = (file.path, name)
+        if mark in self._open:
+            return None
+        self._open.add(mark)
+        found = self.resolve(value, file, depth + 1)
+        self._open.discard(mark)
+        return found
 
     def _resolve_list(self, items: list[object], file: _File, depth: int) -> list[object]:
         found: list[object] = []
@@ -520,60 +507,3 @@ class _Reading:
             else:
                 found[key] = value
         return found
-
-    def _call(self, call: Call, file: _File, depth: int) -> Any:
-        mark = (file.path, f"{call.name}()")
-        if mark in self._open:
-            return None
-        self._open.add(mark)
-        value = file.functions.get(call.name)
-        if value is not None:
-            found = self.resolve(value, file, depth + 1)
-        elif isinstance(imported := file.names.get(call.name), _Import):
-            found = self._import(imported, file, depth + 1)
-        else:
-            found = None
-        self._open.discard(mark)
-        return found if found is not None else Call(call.name, self.resolve(call.arguments, file, depth + 1) or [])
-
-    def _look_up(self, name: _Name, file: _File, depth: int) -> Any:
-        mark = (file.path, name.name)
-        if name.name not in file.names or mark in self._open:
-            return None
-        self._open.add(mark)
-        value = self.resolve(file.names[name.name], file, depth + 1)
-        self._open.discard(mark)
-        for part in name.rest:
-            value = value.get(part) if isinstance(value, dict) else None
-        return value
-
-    def _import(self, wanted: _Import, file: _File, depth: int) -> Any:
-        other = self._open_file(file.path, wanted.source)
-        if other is None:
-            return None
-        mark = (other.path, f"import {wanted.name}")
-        if mark in self._open:
-            return None
-        self._open.add(mark)
-        value = self._exported(other, wanted.name, depth)
-        self._open.discard(mark)
-        return value
-
-    def _exported(self, file: _File, name: str, depth: int) -> Any:
-        if name == "default" and "default" not in file.exports:
-            return self.resolve(file.exports.get("module"), file, depth + 1)
-        if name in file.exports:
-            return self.resolve(file.exports[name], file, depth + 1)
-        if isinstance(module := file.exports.get("module"), dict) and name in module:
-            return self.resolve(module[name], file, depth + 1)
-        for source in file.all_from:
-            found = self._import(_Import(source, name), file, depth + 1)
-            if found is not None:
-                return found
-        return None
-
-    def _open_file(self, path: str, source: str) -> _File | None:
-        if len(self._files) >= MAX_FILES:
-            return None
-        found = self._load(path, source)
-        return self.read(*found) if found else None

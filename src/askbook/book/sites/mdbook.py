@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 from urllib.parse import unquote
 
-from askbook.book.front_matter import FrontMatter
-from askbook.book.sites.site import Entry, Files, Site, dig, file_route, join, to_base_url, to_text
+from askbook.book.sites.site import Entry, Files, Site
+from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text
 
 _LINE = re.compile(
     r"(?P<indent>[ \t]*+)(?P<bullet>[-*+]|\d+\.)?[ \t]*+\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)(?(bullet)|\s*$)"
@@ -20,44 +18,31 @@ _LINE = re.compile(
 _PART = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 
 
-def read_mdbook(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     """Without a book.toml, an outline in the book's own folder gives the order."""
     config = files.first(folder, "book.toml")
     if config is None and folder:
         return None
-    values = _read_toml(files, config) if config else {}
+    values = files.toml(config, " as TOML") if config else {}
     src = files.inside(folder, dig(values, "book", "src") or "src", config or "", "src")
     places = [src] if config else [folder, join(folder, "src")]
     summary = next(
         (found for place in places if place is not None and (found := files.first(place, "SUMMARY.md"))), None
     )
-    text = files.text(summary) if summary else None
-    if summary is None or text is None:
+    if summary is None:
         return None
     docs = posixpath.dirname(summary)
     return Site(
         generator="mdBook",
         config=config or summary,
         docs=docs,
-        to_route=_route,
+        to_route=lambda path, _: re.sub(r"(?i)(^|/)readme\.html$", r"\1index.html", file_route(path)),
         title=to_text(dig(values, "book", "title")),
         base_url=to_base_url(dig(values, "output", "html", "site-url")),
-        entries=read_summary(text, docs, partial(files.complain_outside, summary)),
+        entries=read_summary(files.text(summary), docs, partial(files.complain_outside, summary)),
         ignore=("/SUMMARY.md",),
         only_nav=config is not None,
     )
-
-
-def _read_toml(files: Files, path: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(files.text(path) or "")
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        files.complain(path, f"this file is not read as TOML: {str(error)[:100]}; the book is read without it")
-        return {}
-
-
-def _route(path: str, _front: FrontMatter) -> str:
-    return re.sub(r"(?i)(^|/)readme\.html$", r"\1index.html", file_route(path))
 
 
 def read_summary(text: str, folder: str, refuse: Callable[[str, str], None]) -> dict[str, Entry]:

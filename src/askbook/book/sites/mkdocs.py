@@ -6,25 +6,9 @@ import re
 from functools import partial
 from typing import Any
 
-from askbook.book.front_matter import FrontMatter
 from askbook.book.markup.references import flatten
-from askbook.book.sites.site import (
-    Files,
-    Leaf,
-    Nav,
-    Pages,
-    Section,
-    Site,
-    dig,
-    file_route,
-    find_page,
-    folder_route,
-    join,
-    read_each,
-    to_base_url,
-    to_leaf,
-    to_text,
-)
+from askbook.book.sites.site import Files, Leaf, Nav, Pages, Section, Site, find_page, read_each, to_leaf
+from askbook.book.sites.values import dig, file_route, folder_route, join, to_base_url, to_text
 
 _LINK = re.compile(r"\[((?:[^\[\]\\]|\\.)*)\]\(([^()\s]+)\)")
 _RELATIVE = re.compile(r"base_path:[^#\n]*!relative[ \t]+\$(config|docs)_dir/?([\w./-]*)")
@@ -32,7 +16,7 @@ _MOST_FOLDERS = 20
 _LITERATE = ("SUMMARY.md", "README.md")
 
 
-def read_mkdocs(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     config = files.first(folder, "mkdocs.yml", "mkdocs.yaml")
     if config is None:
         return None
@@ -40,16 +24,18 @@ def read_mkdocs(files: Files, folder: str) -> Site | None:
     parent = join(folder, str(values.get("INHERIT") or ""))
     if values.get("INHERIT") and parent and files.is_file(parent):
         values = files.yaml(parent) | values
-    docs = files.inside(folder, values.get("docs_dir") or "docs", config, "docs_dir")
-    if docs is None or not files.is_folder(docs):
+    docs = files.docs(folder, values.get("docs_dir") or "docs", config, "docs_dir")
+    if docs is None:
         return None
     flat = str(values.get("use_directory_urls")).lower() == "false"
-    raw = files.text(config) or ""
+    raw = files.text(config)
     return Site(
         generator="Material for MkDocs" if dig(values, "theme", "name") == "material" else "MkDocs",
         config=config,
         docs=docs,
-        to_route=partial(_route, flat),
+        to_route=lambda path, _: (
+            re.sub(r"(^|/)README\.html$", r"\1index.html", file_route(path)) if flat else folder_route(path)
+        ),
         anchors="pymdownx" if "pymdownx.slugs" in raw else "python",
         title=to_text(values.get("site_name")),
         base_url=to_base_url(values.get("site_url")),
@@ -67,8 +53,8 @@ def _snippet_folders(
 ) -> tuple[str, ...]:
     """`pymdownx.snippets: base_path`, which counts from the folder of mkdocs.yml."""
     written: list[object] = []
-    for one in extensions if isinstance(extensions, list) else [extensions]:
-        paths = dig(one, "pymdownx.snippets", "base_path")
+    for extension in extensions if isinstance(extensions, list) else [extensions]:
+        paths = dig(extension, "pymdownx.snippets", "base_path")
         written += paths if isinstance(paths, list) else [paths]
     found = [files.inside(folder, path, config, "base_path") for path in written[:_MOST_FOLDERS]]
     # The YAML reader builds nothing of a tag.
@@ -77,12 +63,6 @@ def _snippet_folders(
         for root, below in _RELATIVE.findall(raw)[:_MOST_FOLDERS]
     ]
     return tuple(dict.fromkeys(path for path in found if path is not None))
-
-
-def _route(flat: bool, path: str, _front: FrontMatter) -> str:
-    if flat:
-        return re.sub(r"(^|/)README\.html$", r"\1index.html", file_route(path))
-    return folder_route(path)
 
 
 def _read_nav(files: Files, docs: str, config: str, written: object, pages: Pages, _likely: Pages) -> Nav:
@@ -114,7 +94,7 @@ def _read_nav(files: Files, docs: str, config: str, written: object, pages: Page
             return (Section(title, _read_folder(files, docs, target, pages)),)
         if join("", target) is None:
             files.complain_outside(config, target, "nav")
-        return to_leaf(find_page(pages, docs, target, ()), docs, target, title)
+        return to_leaf(find_page(pages, docs, target, ()) or join(docs, target), title)
 
     return read_each(written, read_item)
 
@@ -123,6 +103,6 @@ def _read_folder(files: Files, docs: str, target: str, pages: Pages) -> Nav:
     """A folder in the navigation has a list of links of its own, or is taken in the order of its files."""
     folder = join(docs, target) or docs
     listed = files.first(folder, *_LITERATE)
-    links = _LINK.findall((files.text(listed) or "") if listed else "")
+    links = _LINK.findall(files.text(listed) if listed else "")
     found = [Leaf(path, to_text(title)) for title, link in links if (path := find_page(pages, folder, link, ()))]
     return tuple(found or [Leaf(path) for path in pages if path.startswith(f"{folder}/")])

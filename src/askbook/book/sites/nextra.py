@@ -5,23 +5,13 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.javascript import SPREAD
-from askbook.book.sites.site import (
-    Files,
-    Nav,
-    Pages,
-    Site,
-    dig,
-    files_nav,
-    join,
-    to_base_url,
-    to_text,
-    without_extension,
-)
+from askbook.book.sites.site import Files, Nav, Page, Pages, Site, files_nav
+from askbook.book.sites.values import dig, join, to_base_url, to_text, without_extension
 
 _FOLDERS = ("content", "src/content", "pages", "src/pages", "app", "src/app")
 _META = tuple(f"_meta.{end}" for end in ("js", "ts", "tsx", "jsx", "json"))
@@ -29,17 +19,16 @@ _GLOBAL = tuple(f"_meta.global.{end}" for end in ("js", "ts", "tsx", "jsx"))
 _OVERVIEWS = ("index", "page")
 
 
-def read_nextra(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     config = files.first(folder, *(f"next.config.{end}" for end in ("js", "mjs", "ts", "cjs")))
     if config is None:
         return None
-    text = files.text(config) or ""
     docs = next((place for name in _FOLDERS if _has_meta(files, place := join(folder, name) or name)), None)
     if docs is None:
         return None
     found = files.javascript(config, ("i18n", "basePath"))
     language = to_text(dig(found, "i18n", "defaultLocale")) or "en"
-    base = re.search(r"contentDirBasePath:\s*['\"]([^'\"]*)['\"]", text)
+    base = re.search(r"contentDirBasePath:\s*['\"]([^'\"]*)['\"]", files.text(config))
     by_language = join(docs, language) or docs
     return Site(
         generator="Nextra",
@@ -73,8 +62,14 @@ def _complain_missing(files: Files, path: str, meta: dict[str, Any]) -> None:
     names = {without_extension(re.sub(r"\.[jt]sx?$", "", name)) for name in files.names(folder)}
     if any(name.startswith("[") for name in names):
         return
-    pages = [key for key, value in meta.items() if key != "*" and (isinstance(value, str) or _is_page(value))]
-    if missing := [key for key in pages if key not in names]:
+    missing: list[str] = []
+    for key, value in meta.items():
+        is_other = (
+            dig(value, "type") in ("separator", "menu") or dig(value, "display") == "hidden" or dig(value, "href")
+        )
+        if key not in names and key != "*" and isinstance(value, str | dict) and not is_other:
+            missing.append(key)
+    if missing:
         count = f"{len(missing)} page{'' if len(missing) == 1 else 's'}"
         named = ", ".join(repr(key[:60]) for key in missing[:5]) + (" …" if len(missing) > 5 else "")
         files.complain(path, f"it names {count} that this book does not have: {named}")
@@ -85,50 +80,28 @@ def _is_read(key: str) -> bool:
     return key in ("title", "items", SPREAD)
 
 
-def _is_page(value: object) -> bool:
-    is_other = dig(value, "type") in ("separator", "menu") or dig(value, "display") == "hidden" or dig(value, "href")
-    return isinstance(value, dict) and not is_other
-
-
 def _read_nav(files: Files, docs: str, _pages: Pages, likely: Pages) -> Nav:
     """The keys of a folder's `_meta` come first, in their order; what it does not name follows by name."""
     written = files.first(docs, *_GLOBAL)
-    whole = files.javascript(written) if written else None
-    if written and isinstance(whole, dict):
-        files.complain_unread_parts(written, whole, _is_read)
-    metas: dict[str, dict[str, Any]] = {}
+    whole = files.navigation(written, _is_read) if written else None
 
+    @cache
     def meta(folder: str) -> dict[str, Any]:
-        if folder not in metas:
-            metas[folder] = read_meta(folder)
-        return metas[folder]
+        if whole:
+            names = [name for name in folder.removeprefix(docs).strip("/").split("/") if name]
+            found = dig(whole, *(key for name in names for key in (name, "items")))
+            return found if isinstance(found, dict) else {}
+        path = files.first(folder, *_META)
+        found = files.navigation(path, _is_read) if path else {}
+        if path:
+            _complain_missing(files, path, found)
+        return found
 
-    def read_meta(folder: str) -> dict[str, Any]:
-        if isinstance(whole, dict):
-            keys = [
-                part for name in folder.removeprefix(docs).strip("/").split("/") if name for part in (name, "items")
-            ]
-            found = dig(whole, *keys)
-        else:
-            path = files.first(folder, *_META)
-            found = None if path is None else files.yaml(path) if path.endswith("json") else files.javascript(path)
-            if path and isinstance(found, dict):
-                if not path.endswith("json"):
-                    files.complain_unread_parts(path, found, _is_read)
-                _complain_missing(files, path, found)
-        return found if isinstance(found, dict) else {}
-
-    def rank(path: str, own: str | None) -> tuple[object, ...]:
-        folder, name = key_of(path)
+    def describe(path: str, page: Page | None) -> tuple[tuple[object, ...], str | None]:
+        is_page = page is not None and page.path == path
+        folder, name = posixpath.split(without_extension(path) if is_page else path)
         keys = list(meta(folder))
-        return (keys.index(name) if name in keys else math.inf, name)
-
-    def label(path: str, own: str | None) -> str | None:
-        folder, name = key_of(path)
         value = meta(folder).get(name)
-        return to_text(value) or to_text(dig(value, "title"))
+        return (keys.index(name) if name in keys else math.inf, name), to_text(value) or to_text(dig(value, "title"))
 
-    def key_of(path: str) -> tuple[str, str]:
-        return posixpath.split(without_extension(path) if path in likely else path)
-
-    return files_nav(likely, docs, _OVERVIEWS, rank, label)
+    return files_nav(likely, docs, _OVERVIEWS, describe)

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+from askbook.book.files import EXTENSIONS, MAX_SMALL_BYTES, Unreadable, read_bytes
 from askbook.book.front_matter import FrontMatter, read_settings
 from askbook.book.manifest import prettify
 from askbook.book.sites.javascript import SPREAD, Call, read_javascript
+from askbook.book.sites.values import (
+    join,
+    stem,
+)
 from askbook.domain import Problem
 
-MAX_CONFIG_BYTES = 1024 * 1024
-EXTENSIONS = (".md", ".mdx", ".markdown", ".ipynb")
 SCRIPTS = (".js", ".ts", ".mjs", ".mts", ".cjs", ".tsx", ".jsx", ".json")
 MAX_SECTIONS = 24
 
 AnchorStyle = Literal["github", "python", "pymdownx", "vue", "docutils"]
-
-
-class Unreadable(Exception):
-    """Why one file cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,6 @@ class Entry:
 Pages = Mapping[str, Page]
 
 
-def _no_nav(_pages: Pages, _likely: Pages) -> Nav:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Site:
     generator: str
@@ -88,7 +86,7 @@ class Site:
     anchors: AnchorStyle = "github"
     title: str | None = None
     base_url: str | None = None
-    read_nav: Callable[[Pages, Pages], Nav] = _no_nav
+    read_nav: Callable[[Pages, Pages], Nav] = lambda _pages, _likely: ()
     """The navigation in order, from all pages; one that is made from the files has those that are likely lessons."""
     entries: Mapping[str, Entry] | None = None
     """The navigation with numbers of its own, instead of `read_nav`."""
@@ -110,15 +108,9 @@ class Site:
     def inner(self, path: str) -> str:
         return path.removeprefix(f"{self.docs}/") if self.docs else path
 
-    def _is_aside(self, page: Page) -> bool:
-        """Beside the lessons; a README is the repository's, unless the generator makes it the site's first page."""
-        inner = self.inner(page.path)
-        is_own = not self.docs and _REPOSITORY.match(inner) and self.to_route(inner, page.front) != ""
-        return bool(_ASIDE.match(inner) or is_own)
-
     def place(self, pages: Pages) -> tuple[dict[str, Page], dict[str, Entry], list[str]]:
         """The pages that are lessons, the places that the navigation gives them, and what it names in vain."""
-        published = {path: page for path, page in pages.items() if not _is_draft(page)}
+        published = {path: page for path, page in pages.items() if (page.front.text("draft") or "").lower() != "true"}
         likely = {path: page for path, page in published.items() if not self._is_aside(page)}
         if self.entries is not None:
             named = list(self.entries)
@@ -129,8 +121,18 @@ class Site:
             entries = number_nav(nav, published)
         others = {} if self.only_nav and entries else likely
         lessons = {path: page for path, page in published.items() if path in entries or path in others}
-        missing = [self.inner(path) for path in dict.fromkeys(named) if path not in pages and _is_page(path)]
+        missing = [
+            self.inner(path)
+            for path in dict.fromkeys(named)
+            if path not in pages and posixpath.splitext(path)[1] in ("", *EXTENSIONS, ".rst")
+        ]
         return (lessons, entries, missing) if lessons else (dict(pages), {}, missing)
+
+    def _is_aside(self, page: Page) -> bool:
+        """Beside the lessons; a README is the repository's, unless the generator makes it the site's first page."""
+        inner = self.inner(page.path)
+        is_own = not self.docs and _REPOSITORY.match(inner) and self.to_route(inner, page.front) != ""
+        return bool(_ASIDE.match(inner) or is_own)
 
 
 # What is beside the lessons of most sites; a navigation that names such a page makes it a lesson all the same.
@@ -147,14 +149,6 @@ _CODE = (
 )
 _LANGUAGE = re.compile(_CODE)
 _LANGUAGE_END = re.compile(rf"\.({_CODE})(\.\w+)$")
-
-
-def _is_page(path: str) -> bool:
-    return posixpath.splitext(path)[1] in ("", *EXTENSIONS, ".rst")
-
-
-def _is_draft(page: Page) -> bool:
-    return (page.front.text("draft") or "").lower() == "true"
 
 
 def find_translations(inner: Iterable[str], language: str, locales: tuple[str, ...] = ()) -> set[str]:
@@ -188,45 +182,35 @@ def _mirrors(below: set[str], originals: set[str]) -> bool:
 class Files:
     """The book's folder as far as a site's own files go: small texts inside it, never through a link, each read once."""
 
-    def __init__(self, home: Path, read: Callable[[Path, int], bytes]) -> None:
+    def __init__(self, home: Path) -> None:
         self._home = home
-        self._read = read
-        self._texts: dict[str, str | None] = {}
-        self._names: dict[str, dict[str, bool]] = {}
         self._told: set[object] = set()
         self.problems: list[Problem] = []
-
-    def names(self, folder: str) -> dict[str, bool]:
+        self.names: Callable[[str], dict[str, bool]] = cache(self._list)
         """What stands in a folder, in order, and whether it is a folder itself; links are not there."""
-        if folder not in self._names:
-            self._names[folder] = self._list(folder)
-        return self._names[folder]
+        self.text: Callable[[str], str] = cache(self._load)
+        """A file's text, empty where it cannot be had."""
 
     def _list(self, folder: str) -> dict[str, bool]:
         if self._is_linked(folder):
             return {}
         try:
             with os.scandir(self._home / folder) as entries:
-                kept = sorted((one for one in entries if not one.is_symlink()), key=lambda one: one.name)
-                return {one.name: one.is_dir(follow_symlinks=False) for one in kept}
+                kept = sorted((entry for entry in entries if not entry.is_symlink()), key=lambda entry: entry.name)
+                return {entry.name: entry.is_dir(follow_symlinks=False) for entry in kept}
         except OSError:
             return {}
 
-    def text(self, path: str) -> str | None:
-        if path not in self._texts:
-            self._texts[path] = self._load(path)
-        return self._texts[path]
-
-    def _load(self, path: str) -> str | None:
+    def _load(self, path: str) -> str:
         if not os.path.lexists(self._home / path) or self._is_linked(posixpath.dirname(path)):
-            return None
+            return ""
         try:
-            return self._read(self._home / path, MAX_CONFIG_BYTES).decode("utf-8-sig").replace("\r", "")
+            return read_bytes(self._home / path, MAX_SMALL_BYTES).decode("utf-8-sig").replace("\r", "")
         except UnicodeDecodeError as error:
             self.complain(path, f"this file of the site is not UTF-8 (byte {error.start}); the book is read without it")
         except Unreadable as error:
             self.complain(path, f"this file of the site {error}; the book is read without it")
-        return None
+        return ""
 
     def _is_linked(self, folder: str) -> bool:
         parts = [part for part in folder.split("/") if part]
@@ -253,6 +237,11 @@ class Files:
             self.complain_outside(config, written, key)
         return found
 
+    def docs(self, folder: str, written: object, config: str, key: str) -> str | None:
+        """The same, where there is such a folder."""
+        found = self.inside(folder, written, config, key)
+        return found if found is not None and self.is_folder(found) else None
+
     def complain_outside(self, path: str, written: str, key: str) -> None:
         """Of all that one file names, the first."""
         message = f"`{key}` names {written[:60]!r}, which leads out of the book; it is not followed"
@@ -265,21 +254,46 @@ class Files:
             self.problems.append(problem)
 
     def yaml(self, path: str) -> dict[str, Any]:
-        values, complaint = read_settings(self.text(path) or "")
+        values, complaint = read_settings(self.text(path))
         if complaint:
             self.complain(path, f"this file {complaint[:200]}")
         return values
 
-    def javascript(self, path: str, wanted: tuple[str, ...] = ()) -> Any:
-        text = self.text(path) or ""
+    def toml(self, path: str, how: str = "") -> dict[str, Any]:
+        """TOML, or JSON by its name."""
+        try:
+            values = json.loads(self.text(path)) if path.endswith("json") else tomllib.loads(self.text(path))
+        except (ValueError, RecursionError) as error:
+            self.complain(path, f"this file is not read{how}: {str(error)[:100]}; the book is read without it")
+            return {}
+        return values if isinstance(values, dict) else {}
+
+    def javascript(self, path: str, wanted: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The object that a script exports, empty where it is another value."""
+        text = self.text(path)
         found = read_javascript(path, text, self._import, wanted)
         if found is None and text:
             self.complain(
                 path, "what this file says is made by a program, which is not run; the book is read without it"
             )
-        if isinstance(found, dict):
-            self.complain_unread(path, found, wanted)
+        if not isinstance(found, dict):
+            return {}
+        self.complain_unread(path, found, wanted)
         return found
+
+    def navigation(self, path: str, is_read: Callable[[str], bool]) -> dict[str, Any]:
+        """An object in a script or in JSON. Told are the parts in which a program would make something that is read;
+        `is_read`: the keys within."""
+        if path.endswith(".json"):
+            return self.yaml(path)
+        parts = self.javascript(path)
+        unread = [key for key, part in parts.items() if _is_made(part, is_read)]
+        if unread:
+            named = "the whole" if SPREAD in unread else ", ".join(f"`{key}`" for key in unread[:5])
+            self.complain(
+                path, f"{named}: in part made by a program, which is not run; the book is read without that part"
+            )
+        return parts
 
     def complain_unread(self, path: str, values: Mapping[str, object], wanted: Iterable[str]) -> None:
         """Of a file whose rest can be read: what a program would make."""
@@ -288,15 +302,6 @@ class Files:
             named = ", ".join(f"`{key}`" for key in unread)
             self.complain(path, f"{named}: made by a program, which is not run; the book is read without it", unread[0])
 
-    def complain_unread_parts(self, path: str, parts: Mapping[str, object], is_read: Callable[[str], bool]) -> None:
-        """Of a navigation: the parts in which a program would make something that is read. `is_read`: the keys within."""
-        unread = [key for key, part in parts.items() if _is_made(part, is_read)]
-        if unread:
-            named = "the whole" if SPREAD in unread else ", ".join(f"`{key}`" for key in unread[:5])
-            self.complain(
-                path, f"{named}: in part made by a program, which is not run; the book is read without that part"
-            )
-
     def _import(self, path: str, source: str) -> tuple[str, str] | None:
         whole = join(posixpath.dirname(path), source)
         if whole is None:
@@ -304,101 +309,15 @@ class Files:
         bare = re.sub(r"\.[cm]?[jt]sx?$", "", whole)
         names = [whole, *(bare + end for end in SCRIPTS), *(f"{bare}/index{end}" for end in SCRIPTS)]
         found = next((name for name in names if self.is_file(name)), None)
-        text = self.text(found) if found else None
-        return (found, text) if found and text is not None else None
+        return (found, self.text(found)) if found else None
 
 
 def _is_made(value: object, is_read: Callable[[str], bool]) -> bool:
     if isinstance(value, list):
-        return any(_is_made(one, is_read) for one in value)
+        return any(_is_made(item, is_read) for item in value)
     if isinstance(value, dict):
-        return any(_is_made(one, is_read) for key, one in value.items() if is_read(key))
+        return any(_is_made(item, is_read) for key, item in value.items() if is_read(key))
     return value is None or isinstance(value, Call)
-
-
-def join(folder: str, written: str) -> str | None:
-    """A path in the book; None where it leads out of it."""
-    if "\0" in written or "\\" in written:
-        return None
-    whole = posixpath.normpath(posixpath.join("/", folder, written.lstrip("/")))
-    depth = len([part for part in folder.split("/") if part])
-    for part in written.split("/"):
-        depth += 0 if part in ("", ".") else -1 if part == ".." else 1
-        if depth < 0:
-            return None
-    return whole.strip("/")
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def read_each(items: object, read_item: Callable[[Any], Nav]) -> Nav:
-    """Of a list as a config has it; nothing of what is no list."""
-    return tuple(item for one in (items if isinstance(items, list) else ()) for item in read_item(one))
-
-
-def dig(value: Any, *keys: str | int) -> Any:
-    """`dig(config, "output", "html", "site-url")`; None where the way breaks off."""
-    for key in keys:
-        if isinstance(value, dict) and isinstance(key, str):
-            value = value.get(key)
-        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
-            value = value[key]
-        else:
-            return None
-    return value
-
-
-def to_text(value: object) -> str | None:
-    """A text of one line, if it is one."""
-    return " ".join(value.split())[:200] or None if isinstance(value, str) else None
-
-
-def to_texts(value: object) -> tuple[str, ...]:
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
-
-
-def to_base_url(*parts: object) -> str | None:
-    """An address of the web, put together; None where the first part is none."""
-    first = to_text(parts[0])
-    try:
-        is_address = bool(first) and urlsplit(first).scheme in ("http", "https") and bool(urlsplit(first).netloc)
-    except ValueError:
-        return None
-    if not first or not is_address or re.search(r"[\s<>\"{}|\\^`]", first):
-        return None
-    rest = [text.strip("/") for part in parts[1:] if (text := to_text(part)) and text.strip("/.")]
-    return "/".join([first.split("#")[0].split("?")[0].rstrip("/"), *rest])
-
-
-def to_number(value: object) -> float | None:
-    text = value if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
-    return float(text) if re.fullmatch(r"-?\d{1,9}(\.\d{1,9})?", text.strip()) else None
-
-
-def stem(path: str) -> str:
-    return posixpath.splitext(posixpath.basename(path))[0]
-
-
-def without_extension(path: str) -> str:
-    return posixpath.splitext(path)[0] if path.lower().endswith(EXTENSIONS) else path
-
-
-def folder_route(path: str, overviews: tuple[str, ...] = ("index", "README")) -> str:
-    """`a/b.md` → `a/b/`, `a/index.md` → `a/`."""
-    bare = without_extension(path)
-    folder, name = posixpath.split(bare)
-    route = folder if name in overviews else bare
-    return f"{route}/" if route else ""
-
-
-def file_route(path: str, overviews: tuple[str, ...] = (), end: str = ".html") -> str:
-    """`a/b.md` → `a/b.html`; an overview is its folder."""
-    bare = without_extension(path)
-    folder, name = posixpath.split(bare)
-    if name in overviews:
-        return f"{folder}/" if folder else ""
-    return bare + end
 
 
 # --- navigation -----------------------------------------------------------------------------------
@@ -415,9 +334,13 @@ def find_page(pages: Pages, docs: str, link: str, overviews: tuple[str, ...] = (
     return next((name for name in names if name in pages), None)
 
 
-def to_leaf(found: str | None, docs: str, written: str, title: str | None = None) -> Nav:
+def read_each(items: object, read_item: Callable[[Any], Nav]) -> Nav:
+    """Of a list as a config has it; nothing of what is no list."""
+    return tuple(found for item in (items if isinstance(items, list) else ()) for found in read_item(item))
+
+
+def to_leaf(path: str | None, title: str | None = None) -> Nav:
     """A page of the navigation; one that is not there has the path that it would have, so that it can be told."""
-    path = found or join(docs, written)
     return (Leaf(path, title),) if path else ()
 
 
@@ -446,29 +369,21 @@ def number_nav(nav: Nav, pages: Pages) -> dict[str, Entry]:
     return entries
 
 
-def _walk_nav(nav: Nav, pages: Pages) -> Iterator[tuple[Leaf, tuple[tuple[str, tuple[int, ...]], ...], bool]]:
-    """Every page, the sections above it with their names and places, and whether it is its section's own."""
-    waiting: list[tuple[Leaf | Section, tuple[tuple[str, tuple[int, ...]], ...], tuple[int, ...], bool]] = [
-        (item, (), (number,), number == 0 and isinstance(item, Leaf) and is_overview(item.path))
-        for number, item in enumerate(nav)
-    ][::-1]
-    while waiting:
-        item, above, place, is_own = waiting.pop()
+Above = tuple[tuple[str, tuple[int, ...]], ...]
+"""The names of sections and their places in the navigation, from the outermost down."""
+
+
+def _walk_nav(
+    items: Nav, pages: Pages, above: Above = (), place: tuple[int, ...] = (), own: str | None = None
+) -> Iterator[tuple[Leaf, Above, bool]]:
+    """Every page, the sections above it, and whether it is its section's own."""
+    for number, item in enumerate(items):
         if isinstance(item, Leaf):
-            yield item, above, is_own
-            continue
-        title = item.title or _title_of(item, pages)
-        inner = (*above, (title, place)) if title and len(above) < MAX_SECTIONS else above
-        below = (*((Leaf(item.page),) if item.page else ()), *item.items)
-        waiting += [
-            (
-                one,
-                inner,
-                (*place, number),
-                number == 0 and isinstance(one, Leaf) and (one.path == item.page or is_overview(one.path)),
-            )
-            for number, one in enumerate(below)
-        ][::-1]
+            yield item, above, number == 0 and (item.path == own or is_overview(item.path))
+        else:
+            title, here = item.title or _title_of(item, pages), (*place, number)
+            inner = (*above, (title, here)) if title and len(above) < MAX_SECTIONS else above
+            yield from _walk_nav((*to_leaf(item.page), *item.items), pages, inner, here, item.page)
 
 
 def is_overview(path: str) -> bool:
@@ -477,75 +392,49 @@ def is_overview(path: str) -> bool:
 
 def _title_of(section: Section, pages: Pages) -> str | None:
     """Of a section without a title: what its own page is called, or that at its head."""
-    path = section.page or next((one.path for one in section.items[:1] if isinstance(one, Leaf)), None)
+    path = section.page or next((item.path for item in section.items[:1] if isinstance(item, Leaf)), None)
     if path is None or path not in pages:
         return None
     return own_title(pages[path]) or prettify(posixpath.basename(posixpath.dirname(path)))
 
 
-@dataclass(slots=True)
-class Branch:
-    """A folder of pages, as a navigation made from the files has it."""
-
-    folder: str
-    pages: list[str] = field(default_factory=list[str])
-    branches: dict[str, Branch] = field(default_factory=lambda: {})
-
-    def own_page(self, overviews: tuple[str, ...]) -> str | None:
-        by_name = {stem(path).lower(): path for path in reversed(self.pages)}
-        return next((by_name[name] for name in overviews if name in by_name), None)
+Describe = Callable[[str, Page | None], tuple[tuple[Any, ...], str | None]]
+"""A page's path and the page, or a folder's path and its own page → its rank among its neighbours, and its label."""
 
 
-def files_nav(
-    pages: Iterable[str],
-    root: str,
-    overviews: tuple[str, ...],
-    rank: Callable[[str, str | None], tuple[object, ...]],
-    label: Callable[[str, str | None], str | None],
-) -> Nav:
-    """A navigation made from the files below a folder. `rank` and `label` are asked of each page (its path, nothing) and
-    of each folder (its path, and its own page)."""
-    tree = _grow_tree(pages, root)
-    own = tree.own_page(overviews)
-    nav = _tree_nav(tree, overviews, rank, label)
+def files_nav(pages: Pages, root: str, overviews: tuple[str, ...], describe: Describe) -> Nav:
+    """A navigation made from the files below a folder."""
+    inner = [path for path in pages if not root or path.startswith(f"{root}/")]
+    own, nav = _folder_nav(pages, inner, root, overviews, describe)
     # A folder `docs` beside a few pages is the book: its sections are the outer ones.
-    main = next((one for one in nav if isinstance(one, Section) and one.folder in ("docs", "documentation")), None)
-    opened = (*((Leaf(main.page),) if main.page else ()), *main.items) if main else ()
-    items = (item for one in nav for item in (opened if one is main else (one,)))
-    return (*((Leaf(own),) if own else ()), *items)
+    main = next((item for item in nav if isinstance(item, Section) and item.folder in ("docs", "documentation")), None)
+    opened = (*to_leaf(main.page), *main.items) if main else ()
+    return (*to_leaf(own), *(inner for item in nav for inner in (opened if item is main else (item,))))
 
 
-def _grow_tree(paths: Iterable[str], root: str) -> Branch:
-    tree = Branch(root)
+def _folder_nav(
+    pages: Pages, paths: list[str], folder: str, overviews: tuple[str, ...], describe: Describe, depth: int = 0
+) -> tuple[str | None, Nav]:
+    """A folder's own page, and all else that is in it."""
+    direct: list[str] = []
+    below: dict[str, list[str]] = defaultdict(list)
     for path in paths:
-        if root and not path.startswith(f"{root}/"):
-            continue
-        branch = tree
-        for part in path.removeprefix(root).lstrip("/").split("/")[:-1][:MAX_SECTIONS]:
-            folder = f"{branch.folder}/{part}".lstrip("/")
-            branch = branch.branches.setdefault(part, Branch(folder))
-        branch.pages.append(path)
-    return tree
-
-
-def _tree_nav(
-    branch: Branch,
-    overviews: tuple[str, ...],
-    rank: Callable[[str, str | None], tuple[object, ...]],
-    label: Callable[[str, str | None], str | None],
-) -> Nav:
-    items: list[tuple[tuple[object, ...], Leaf | Section]] = []
-    own = branch.own_page(overviews)
-    for path in branch.pages:
+        name, is_deeper, _ = path.removeprefix(folder).lstrip("/").partition("/")
+        (below[name] if is_deeper and depth < MAX_SECTIONS else direct).append(path)
+    by_name = {stem(path).lower(): path for path in reversed(direct)}
+    own = next((by_name[name] for name in overviews if name in by_name), None)
+    items: list[tuple[tuple[Any, ...], Leaf | Section]] = []
+    for path in direct:
         if path != own:
-            items.append((rank(path, None), Leaf(path, label(path, None))))
-    for below in branch.branches.values():
-        page = below.own_page(overviews)
-        inner = _tree_nav(below, overviews, rank, label)
-        title = label(below.folder, page) or (None if page else prettify(posixpath.basename(below.folder)))
-        shown: Leaf | Section = (
-            Leaf(page, title) if page and not inner else Section(title, inner, page, posixpath.basename(below.folder))
-        )
-        if page or inner:
-            items.append((rank(below.folder, page), shown))
-    return tuple(item for _, item in sorted(items, key=lambda pair: pair[0]))  # pyright: ignore[reportCallIssue, reportArgumentType]
+            rank, label = describe(path, pages[path])
+            items.append((rank, Leaf(path, label)))
+    for name, inner_paths in below.items():
+        inner_folder = f"{folder}/{name}".lstrip("/")
+        page, inner = _folder_nav(pages, inner_paths, inner_folder, overviews, describe, depth + 1)
+        rank, label = describe(inner_folder, pages[page] if page else None)
+        title = label or (None if page else prettify(name))
+        if inner:
+            items.append((rank, Section(title, inner, page, name)))
+        elif page:
+            items.append((rank, Leaf(page, title)))
+    return own, tuple(item for _, item in sorted(items, key=lambda ranked: ranked[0]))

@@ -9,26 +9,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from askbook.book.front_matter import FrontMatter
+from askbook.book.files import EXTENSIONS
 from askbook.book.markup.references import flatten
-from askbook.book.sites.site import (
-    EXTENSIONS,
-    MAX_SECTIONS,
-    Files,
-    Leaf,
-    Nav,
-    Pages,
-    Section,
-    Site,
-    dig,
-    file_route,
-    join,
-    own_title,
-    to_base_url,
-    to_leaf,
-    to_text,
-    to_texts,
-)
+from askbook.book.sites.site import MAX_SECTIONS, Files, Leaf, Nav, Pages, Section, Site, own_title, read_each, to_leaf
+from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text, to_texts
 
 _OPENING = re.compile(r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?!\{)")
 _OPTION = re.compile(r":(\w+):\s*(.*)")
@@ -37,7 +21,7 @@ MAX_PATTERNS = 200
 _STRING = re.compile(r"'([^'\\\n]*)'|\"([^\"\\\n]*)\"")
 
 
-def read_jupyter_book(files: Files, folder: str) -> Site | None:
+def _read_jupyter_book(files: Files, folder: str) -> Site | None:
     toc = files.first(folder, "_toc.yml")
     if toc is None:
         return None
@@ -47,7 +31,7 @@ def read_jupyter_book(files: Files, folder: str) -> Site | None:
         generator="Jupyter Book",
         config=toc,
         docs=folder,
-        to_route=_route,
+        to_route=lambda path, _: file_route(path),
         anchors="docutils",
         title=to_text(values.get("title")),
         base_url=to_base_url(dig(values, "html", "baseurl")),
@@ -62,20 +46,24 @@ def read_jupyter_book(files: Files, folder: str) -> Site | None:
     )
 
 
-def read_sphinx(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
+    return _read_jupyter_book(files, folder) or _read_sphinx(files, folder)
+
+
+def _read_sphinx(files: Files, folder: str) -> Site | None:
     config = files.first(folder, "conf.py", "source/conf.py")
-    text = (files.text(config) or "") if config else ""
+    text = files.text(config) if config else ""
     if config is None or not re.search(r"^(?:extensions|project|html_theme)\s*=", text, re.MULTILINE):
         return None
     docs = posixpath.dirname(config)
     root = _assigned(text, "root_doc") or _assigned(text, "master_doc") or "index"
     listed = re.search(r"^exclude_patterns\s*=\s*\[([^\]]{0,2000})\]", text, re.MULTILINE)
-    excluded = [one or two for one, two in _STRING.findall(listed.group(1))] if listed else []
+    excluded = [single or double for single, double in _STRING.findall(listed.group(1))] if listed else []
     return Site(
         generator="Sphinx",
         config=config,
         docs=docs,
-        to_route=_route,
+        to_route=lambda path, _: file_route(path),
         anchors="docutils",
         title=_assigned(text, "project") or _assigned(text, "html_title"),
         base_url=to_base_url(_assigned(text, "html_baseurl")),
@@ -112,14 +100,9 @@ def _assigned(text: str, name: str) -> str | None:
     return to_text(found.group(1) or found.group(2)) if found else None
 
 
-def _route(path: str, _front: FrontMatter) -> str:
-    return file_route(path)
-
-
 def _find(pages: Pages, docs: str, name: str) -> str | None:
     whole = join(docs, name)
-    names = [whole, *(f"{whole}{end}" for end in EXTENSIONS)]
-    return next((one for one in names if one in pages), None)
+    return next((path for end in ("", *EXTENSIONS) if (path := f"{whole}{end}") in pages), None)
 
 
 # --- Jupyter Book ---------------------------------------------------------------------------------
@@ -137,7 +120,7 @@ def _read_toc(files: Files, config: str, docs: str, pages: Pages, _likely: Pages
         return (*groups, *read_entries(level)) if isinstance(level, dict) else ()
 
     def read_entries(level: Any) -> Nav:
-        return tuple(item for one in _lists(level, "chapters", "sections", "entries") for item in read_entry(one))
+        return read_each(_lists(level, "chapters", "sections", "entries"), read_entry)
 
     def read_entry(entry: Any) -> Nav:
         title = to_text(dig(entry, "title"))
@@ -148,16 +131,14 @@ def _read_toc(files: Files, config: str, docs: str, pages: Pages, _likely: Pages
         path = _find(pages, docs, written) if written else None
         below = read_level(entry)
         if not below:
-            return to_leaf(path, docs, written, title) if written else ()
+            return to_leaf(path or join(docs, written), title) if written else ()
         return (Section(title or (own_title(pages[path]) if path else None), below, path),)
 
-    root = _find(pages, docs, str(toc.get("root") or "intro"))
-    return (*((Leaf(root),) if root else ()), *read_level(toc))
+    return (*to_leaf(_find(pages, docs, str(toc.get("root") or "intro"))), *read_level(toc))
 
 
 def _lists(level: Any, *keys: str) -> list[Any]:
-    found = [one for key in keys if isinstance(value := dig(level, key), list) for one in value]
-    return found
+    return [entry for key in keys if isinstance(value := dig(level, key), list) for entry in value]
 
 
 class _Patterns:
@@ -183,22 +164,21 @@ def _read_trees(files: Files, docs: str, root: str, pages: Pages, _likely: Pages
     seen: set[str] = set()
     globbed = _Patterns(files, pages)
 
-    def read_page(name: str, title: str | None, depth: int) -> Nav:
+    def read_page(whole: str, title: str | None = None, depth: int = 0) -> Nav:
+        name = whole.removeprefix(docs).lstrip("/")
         path, source = _find(pages, docs, name), _source(files, docs, name)
         if source is None:
-            return to_leaf(None, docs, name)
+            return to_leaf(join(docs, name))
         if source in seen or depth > MAX_SECTIONS:
             return ()
         seen.add(source)
-        below = tuple(item for tree in _find_trees(files.text(source) or "") for item in read_tree(tree, source, depth))
+        below: list[Leaf | Section] = []
+        for caption, is_glob, lines in _find_trees(files.text(source)):
+            items = tuple(item for line in lines for item in read_line(line, source, is_glob, depth + 1))
+            below += (Section(caption, items),) if caption and items else items
         if not below:
             return (Leaf(path or source, title),)
-        return (Section(title or (own_title(pages[path]) if path else None), below, path),)
-
-    def read_tree(tree: tuple[str | None, bool, list[str]], source: str, depth: int) -> Nav:
-        caption, is_glob, lines = tree
-        items = tuple(item for line in lines for item in read_line(line, source, is_glob, depth))
-        return (Section(caption, items),) if caption and items else items
+        return (Section(title or (own_title(pages[path]) if path else None), tuple(below), path),)
 
     def read_line(line: str, source: str, is_glob: bool, depth: int) -> Nav:
         titled = _TITLED.match(line[:500])
@@ -209,17 +189,14 @@ def _read_trees(files: Files, docs: str, root: str, pages: Pages, _likely: Pages
         if whole is None:
             files.complain_outside(source, target, "toctree")
             return ()
-        if is_glob and "*" in target:
-            found = [path for path in globbed.find(source, whole) if path not in seen]
-            return tuple(
-                item for path in found for item in read_page(path.removeprefix(docs).lstrip("/"), None, depth + 1)
-            )
-        return read_page(whole.removeprefix(docs).lstrip("/"), title, depth + 1)
+        if not is_glob or "*" not in target:
+            return read_page(whole, title, depth)
+        found = [path for path in globbed.find(source, whole) if path not in seen]
+        return tuple(item for path in found for item in read_page(path, None, depth))
 
-    top = read_page(root, None, 0)
-    first = top[0] if top else None
-    if isinstance(first, Section):
-        return (*((Leaf(first.page),) if first.page else ()), *first.items)
+    top = read_page(root)
+    if top and isinstance(top[0], Section):
+        return (*to_leaf(top[0].page), *top[0].items)
     return top
 
 
@@ -231,23 +208,22 @@ def _source(files: Files, docs: str, name: str) -> str | None:
 
 def _find_trees(text: str) -> Iterator[tuple[str | None, bool, list[str]]]:
     """Of each toctree its caption, whether its lines are patterns, and its lines; one in an example is none."""
-    lines = text.split("\n")
-    at = 0
-    while at < len(lines):
-        opening = _OPENING.match(lines[at].strip())
-        at += 1
+    lines = iter(text.split("\n"))
+    line = next(lines, None)
+    while line is not None:
+        opening = _OPENING.match(line.strip())
+        line = next(lines, None)
         if opening is None:
             continue
-        first, closing = at, opening["marks"] or opening["code"]
-        while at < len(lines) and not _closes(lines[at], closing):
-            at += 1
+        body: list[str] = []
+        closing = opening["marks"] or opening["code"]
+        while line is not None and not (line.strip().startswith(closing) if closing else line[:1].strip()):
+            body.append(line)
+            line = next(lines, None)
         if not opening["code"]:
-            yield _read_body(lines[first:at])
-        at += 1 if closing else 0
-
-
-def _closes(line: str, marks: str | None) -> bool:
-    return line.strip().startswith(marks) if marks else bool(line) and not line[0].isspace()
+            yield _read_body(body)
+        if closing:
+            line = next(lines, None)
 
 
 def _read_body(lines: list[str]) -> tuple[str | None, bool, list[str]]:

@@ -10,36 +10,19 @@ from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.javascript import Call, find_object
-from askbook.book.sites.site import (
-    Files,
-    Leaf,
-    Nav,
-    Pages,
-    Section,
-    Site,
-    dig,
-    files_nav,
-    find_page,
-    folder_route,
-    join,
-    read_each,
-    to_base_url,
-    to_leaf,
-    to_number,
-    to_text,
-)
+from askbook.book.sites.site import Files, Nav, Page, Pages, Section, Site, files_nav, find_page, read_each, to_leaf
+from askbook.book.sites.values import dig, folder_route, join, to_base_url, to_number, to_text
 
 
-def read_starlight(files: Files, folder: str) -> Site | None:
+def read_site(files: Files, folder: str) -> Site | None:
     config = files.first(folder, *(f"astro.config.{end}" for end in ("mjs", "js", "ts", "mts", "cjs")))
-    if config is None or "starlight" not in (files.text(config) or ""):
+    if config is None or "starlight" not in files.text(config):
         return None
-    found = files.javascript(config, ("site", "integrations"))
-    values: dict[str, Any] = found if isinstance(found, dict) else {}
-    calls = [one for one in values.get("integrations") or [] if isinstance(one, Call) and one.name == "starlight"]
-    options: dict[str, Any] = next((one for call in calls if isinstance(one := find_object(call), dict)), {})
-    docs = files.inside(folder, posixpath.join(str(values.get("srcDir") or "src"), "content/docs"), config, "srcDir")
-    if docs is None or not files.is_folder(docs):
+    values = files.javascript(config, ("site", "integrations"))
+    calls = (call for call in values.get("integrations") or [] if isinstance(call, Call) and call.name == "starlight")
+    options: dict[str, Any] = next((found for found in map(find_object, calls) if isinstance(found, dict)), {})
+    docs = files.docs(folder, posixpath.join(str(values.get("srcDir") or "src"), "content/docs"), config, "srcDir")
+    if docs is None:
         return None
     title = options.get("title")
     language = to_text(options.get("defaultLocale")) or to_text(dig(options, "locales", "root", "lang")) or "en"
@@ -77,7 +60,7 @@ def _read_nav(files: Files, config: str, docs: str, sidebar: Any, language: str,
     """A page has its first place in the sidebar; to read its folder again gives it no other."""
 
     def from_files(folder: str) -> Nav:
-        return files_nav(likely, folder, ("index",), partial(_rank, likely), partial(_label, likely))
+        return files_nav(likely, folder, ("index",), _describe)
 
     def read_item(item: Any) -> Nav:
         if isinstance(item, str):
@@ -101,22 +84,15 @@ def _read_nav(files: Files, config: str, docs: str, sidebar: Any, language: str,
         if "://" in link:
             return ()
         written = link.strip("/") or "index"
-        return to_leaf(find_page(pages, root, written, ("index",)), root, written, title)
+        return to_leaf(find_page(pages, root, written, ("index",)) or join(root, written), title)
 
-    home = find_page(pages, root, "index", ("index",))
-    return (
-        (*((Leaf(home),) if home else ()), *read_each(sidebar, read_item))
-        if isinstance(sidebar, list)
-        else from_files(root)
-    )
+    if not isinstance(sidebar, list):
+        return from_files(root)
+    return (*to_leaf(find_page(pages, root, "index", ("index",))), *read_each(sidebar, read_item))
 
 
-def _rank(pages: Pages, path: str, own: str | None) -> tuple[object, ...]:
-    page = pages.get(path) or pages.get(own or "")
-    order = to_number(dig(page.front.values, "sidebar", "order")) if page else None
-    return (math.inf if order is None else order, path)
-
-
-def _label(pages: Pages, path: str, own: str | None) -> str | None:
-    page = pages.get(path)
-    return to_text(dig(page.front.values, "sidebar", "label")) if page else None
+def _describe(path: str, page: Page | None) -> tuple[tuple[object, ...], str | None]:
+    sidebar = page.front.values.get("sidebar") if page else None
+    order = to_number(dig(sidebar, "order"))
+    is_page = page is not None and page.path == path
+    return (math.inf if order is None else order, path), to_text(dig(sidebar, "label")) if is_page else None

@@ -9,22 +9,8 @@ from typing import Any
 
 from askbook.book.front_matter import FrontMatter
 from askbook.book.sites.javascript import find_object
-from askbook.book.sites.site import (
-    Files,
-    Leaf,
-    Nav,
-    Pages,
-    Section,
-    Site,
-    dig,
-    file_route,
-    find_page,
-    join,
-    to_base_url,
-    to_leaf,
-    to_text,
-    to_texts,
-)
+from askbook.book.sites.site import Files, Leaf, Nav, Pages, Section, Site, find_page, read_each, to_leaf
+from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text, to_texts
 
 MAX_REWRITES = 100
 """Of whole folders: each is tried on every page."""
@@ -32,12 +18,11 @@ _ENDS = ("ts", "mts", "js", "mjs", "cjs", "json")
 _KEYS = ("title", "themeConfig", "theme", "locales", "base", "head")
 
 
-def read_vitepress(files: Files, folder: str) -> Site | None:
-    return _read(files, folder, ".vitepress", "VitePress", ("index",))
-
-
-def read_vuepress(files: Files, folder: str) -> Site | None:
-    return _read(files, folder, ".vuepress", "VuePress", ("index", "README", "readme"))
+def read_site(files: Files, folder: str) -> Site | None:
+    vue = ("index", "README", "readme")
+    return _read(files, folder, ".vitepress", "VitePress", ("index",)) or _read(
+        files, folder, ".vuepress", "VuePress", vue
+    )
 
 
 def _read(files: Files, folder: str, home: str, generator: str, overviews: tuple[str, ...]) -> Site | None:
@@ -47,10 +32,9 @@ def _read(files: Files, folder: str, home: str, generator: str, overviews: tuple
     config = files.first(place, *(f"config.{end}" for end in _ENDS), *(f"config/index.{end}" for end in _ENDS))
     if config is None:
         return None
-    found = files.javascript(config, _KEYS)
-    values: dict[str, Any] = found if isinstance(found, dict) else {}
-    docs = files.inside(folder, values.get("srcDir") or ".", config, "srcDir")
-    if docs is None or not files.is_folder(docs):
+    values = files.javascript(config, _KEYS)
+    docs = files.docs(folder, values.get("srcDir") or ".", config, "srcDir")
+    if docs is None:
         return None
     theme = values.get("themeConfig") or find_object(values.get("theme")) or {}
     locale = dig(values, "locales", "root") or dig(values, "locales", "/") or {}
@@ -89,7 +73,7 @@ def _rewrite(rewrites: dict[str, str], path: str) -> str:
     if path in rewrites:
         return rewrites[path]
     for written, to in islice(rewrites.items(), MAX_REWRITES):
-        from_folder, to_folder = (re.sub(r"\(?:rest\*\)?$", "", one) for one in (written, to))
+        from_folder, to_folder = (re.sub(r"\(?:rest\*\)?$", "", name) for name in (written, to))
         is_folder = written != from_folder and to != to_folder and ":" not in from_folder + to_folder
         if is_folder and path.startswith(from_folder):
             return to_folder + path.removeprefix(from_folder)
@@ -107,7 +91,7 @@ def _read_nav(
     def read_items(items: Any, base: str) -> Nav:
         if isinstance(items, dict):
             base, items = to_text(items.get("base")) or base, items.get("items")
-        return tuple(item for one in (items if isinstance(items, list) else []) for item in read_item(one, base))
+        return read_each(items, lambda item: read_item(item, base))
 
     def read_item(item: Any, base: str) -> Nav:
         if isinstance(item, str):
@@ -123,7 +107,7 @@ def _read_nav(
         below = read_items(item.get("items") or item.get("children"), base)
         if not below:
             return leaf
-        own = next((one.path for one in leaf if isinstance(one, Leaf)), None)
+        own = next((item.path for item in leaf if isinstance(item, Leaf)), None)
         return (Section(title, below, own),)
 
     def read_link(link: str, title: str | None, base: str) -> Nav:
@@ -134,7 +118,7 @@ def _read_nav(
         if join("", whole) is None:
             files.complain_outside(config, link, "sidebar")
         path = find_page(shown, docs, whole, ("index", "README", "readme"))
-        return to_leaf(rewritten.get(path), docs, whole, title)
+        return to_leaf(rewritten.get(path) or join(docs, whole), title)
 
     if isinstance(sidebar, dict):
         return tuple(item for base, items in sidebar.items() for item in read_items(items, f"{base.rstrip('/')}/"))

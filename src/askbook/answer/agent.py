@@ -59,13 +59,6 @@ class Spent:
     """The model's tokens ran out before its answer did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    supported: Sequence[bool]
-    """Of each sentence, in their order."""
-    tokens: int
-
-
 AgentEvent = Tried | Written | Spent
 
 
@@ -73,8 +66,8 @@ AgentEvent = Tried | Written | Spent
 
 
 @cache
-def read_prompt() -> str:
-    return files("askbook.answer").joinpath("prompts/answer.md").read_text(encoding="utf-8")
+def read_prompt(name: str) -> str:
+    return files("askbook.answer").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +88,7 @@ class AgentConfig:
     """Earlier turns that the model is told."""
     first_wait: float = 1.0
     """Before the second try; each further wait is twice as long."""
-    system_prompt: str = field(default_factory=read_prompt, repr=False)
+    system_prompt: str = field(default_factory=lambda: read_prompt("answer"), repr=False)
     """The rules."""
     added: str = field(default="", repr=False)
     """What the owner of the book tells the model besides."""
@@ -114,27 +107,26 @@ def check_config(config: AgentConfig) -> None:
         raise InputError("the system prompt is empty", "Give the model its rules, or leave the default.", code="E001")
     if not config.base_url.startswith(("http://", "https://")) or not host:
         raise InputError("OPENAI_BASE_URL is no address", "It looks like https://api.openai.com/v1.", code="E001")
-    _check_range("AGENT_TEMPERATURE", config.temperature, 0, 1)
-    _check_range("AGENT_SCORE_THRESHOLD", config.score_threshold, 0, 1)
-    _check_range("AGENT_TOP_K", config.top_k, 1, LIMIT_MAX)
+    for setting, value, least, most in (
+        ("AGENT_TEMPERATURE", config.temperature, 0, 1),
+        ("AGENT_SCORE_THRESHOLD", config.score_threshold, 0, 1),
+        ("AGENT_TOP_K", config.top_k, 1, LIMIT_MAX),
+    ):
+        if not least <= value <= most:
+            raise InputError(
+                f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.", code="E001"
+            )
     if config.max_tokens is not None and config.max_tokens < 1:
         raise InputError("AGENT_MAX_TOKENS is less than 1", "Leave it out for what the model allows.", code="E001")
-    _check_key(config.api_key or "", own=host == "api.openai.com" or host.endswith(".api.openai.com"))
-
-
-def _check_range(setting: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise InputError(f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.", code="E001")
-
-
-def _check_key(key: str, *, own: bool) -> None:
+    key = config.api_key or ""
+    is_own = host == "api.openai.com" or host.endswith(".api.openai.com")
     if not key.isascii() or not key.isprintable() or key != key.strip():
         raise InputError(
             "OPENAI_API_KEY has characters that no key has",
             "Copy it again, without blanks or line breaks.",
             code="E001",
         )
-    if own and not (key.startswith("sk-") and len(key) >= KEY_LENGTH):
+    if is_own and not (key.startswith("sk-") and len(key) >= KEY_LENGTH):
         raise InputError(
             "OPENAI_API_KEY is missing" if not key else "OPENAI_API_KEY is no key of OpenAI",
             f'It begins with "sk-" and has {KEY_LENGTH} characters or more. '
@@ -177,47 +169,43 @@ class BookAgent:
     ) -> AsyncGenerator[AgentEvent]:
         """The events of one answer. Closed early, it ends the call to the service; a model that has written nothing by
         `begin_by`, the loop's time, has then failed."""
-        return read_sent(lambda send: self._answer(question, history, search, begin_by, send))
 
-    async def judge(self, doubts: Sequence[Doubt], seconds: float = math.inf) -> Judged:
-        """Which of these sentences their passages say, asked once. Where the model fails, or takes longer, none."""
-        from askbook.answer.model_calls import CallFailed, judge_once
+        async def answer(send: Callable[[AgentEvent], None]) -> None:
+            config, model = self._config, None
+            tool = RetrievalTool(search, config.top_k, config.score_threshold)
+            try:
+                service = await self.open()
+                from askbook.answer.model_calls import RetryingModel
 
+                model = RetryingModel(service, self._breaker, config, tool, question, begin_by, send)
+                await self._run(model, tool, to_input(question, history, config.max_turns))
+            finally:
+                if model is not None:
+                    model.let_go()
+                    send(Spent(model.tokens, model.tries, model.cut_short))
+
+        return read_sent(answer)
+
+    async def judge(self, doubts: Sequence[Doubt], seconds: float = math.inf) -> tuple[list[bool], int]:
+        """Which of these sentences their passages say, asked once, and the tokens it took. Where the model fails, or
+        takes longer, none."""
         service = await self.open()
+        from askbook.answer.model_calls import judge_once
+        from askbook.answer.wires import CallFailed
+
         try:
             async with asyncio.timeout(min(seconds, self._config.generation_seconds)):
                 said, tokens = await judge_once(service, write_case(doubts), self._config.temperature, self._breaker)
         except (TimeoutError, CallFailed) as error:
             log.warning("the judge failed: %s", error)
-            return Judged([False] * len(doubts), 0)
-        return Judged(read_verdicts(said, len(doubts)), tokens)
-
-    async def _answer(
-        self,
-        question: str,
-        history: Sequence[Message],
-        search: Search,
-        begin_by: float,
-        send: Callable[[AgentEvent], None],
-    ) -> None:
-        config, model = self._config, None
-        tool = RetrievalTool(search, config.top_k, config.score_threshold)
-        try:
-            service = await self.open()
-            from askbook.answer.model_calls import RetryingModel
-
-            model = RetryingModel(service, self._breaker, config, tool, question, begin_by, send)
-            await self._run(model, tool, to_input(question, history, config.max_turns))
-        finally:
-            if model is not None:
-                model.let_go()
-                send(Spent(model.tokens, model.tries, model.cut_short))
+            return [False] * len(doubts), 0
+        return read_verdicts(said, len(doubts)), tokens
 
     async def _run(self, model: RetryingModel, tool: RetrievalTool, messages: list[TResponseInputItem]) -> None:
         """The SDK's runner, and why it failed in our words."""
         from agents import Agent, AgentsException, FunctionTool, MaxTurnsExceeded, ModelSettings, RunConfig, Runner
 
-        from askbook.answer.model_calls import LATER, CallFailed
+        from askbook.answer.wires import LATER, CallFailed
 
         def give_up(why: str, hint: str) -> ModelUnavailable:
             return (BrokenOff if model.wrote else ModelUnavailable)(f"the model's service {why}", hint)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -14,22 +12,14 @@ from askbook.answer.check.passages import read_passage
 from askbook.answer.citations import Doubt
 from askbook.answer.cleaning import escape_for_model
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "verdicts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"sentence": {"type": "integer"}, "supported": {"type": "boolean"}},
-                "required": ["sentence", "supported"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["verdicts"],
-    "additionalProperties": False,
-}
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema as strict services want it."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+_VERDICT = _object(sentence={"type": "integer"}, supported={"type": "boolean"})
+SCHEMA = _object(verdicts={"type": "array", "items": _VERDICT})
 
 
 class _Verdict(BaseModel):
@@ -41,11 +31,6 @@ class _Verdict(BaseModel):
 
 class _Verdicts(BaseModel):
     verdicts: list[_Verdict]
-
-
-@cache
-def read_judge_prompt() -> str:
-    return files("askbook.answer").joinpath("prompts/judge.md").read_text(encoding="utf-8")
 
 
 def write_case(doubts: Sequence[Doubt]) -> str:

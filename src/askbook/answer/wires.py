@@ -1,15 +1,15 @@
 """The two wires that models speak, chat.completions and responses: what is sent on them, and what their streams say.
 
-The SDK can read them too, and makes several objects of every word: where fifty readers ask at once, that alone was a
-third of what an answer cost.
+Why the SDK does not read them: docs/decisions/0024.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from agents import ModelSettings, TResponseInputItem
 from agents.models.chatcmpl_converter import Converter
@@ -20,14 +20,54 @@ from askbook.answer.retrieval_tool import DESCRIPTION, NAME
 VERDICTS = "verdicts"
 EVENT_BYTES = 4 * 2**20
 """No event is so long."""
+TEXT_MAX = 40_000
+"""Characters of one call; no answer is so long."""
+
+LATER = "Try again later."
+ASK_ELSE = "Ask in other words."
 
 
-class ErrorSaid(Exception):
+class CallFailed(Exception):
+    """A call came to nothing. `why` carries no text, no key and nothing that the service said but its code."""
+
+    def __init__(
+        self, why: str, hint: str = LATER, *, again: bool = True, outage: bool = True, wait: float | None = None
+    ) -> None:
+        super().__init__(why)
+        self.why, self.hint = why, hint
+        self.again = again
+        """Whether another try may help."""
+        self.outage = outage
+        """Whether it counts against the service."""
+        self.wait = wait
+        """The seconds that the service asked for."""
+
+
+class ErrorSaid(CallFailed):
     """The stream says that the call failed, perhaps in one word."""
 
     def __init__(self, error: Any) -> None:
-        super().__init__()
         self.code = error.get("code") if isinstance(error, dict) else None
+        why = f"answered 200, then an error{show_codes(self.code)}"
+        super().__init__(why, outage=self.code != "rate_limit_exceeded")
+
+
+def show_codes(*codes: str | None) -> str:
+    """Codes and names of parameters are safe to show; sentences may quote the question, or the key."""
+    shown = [code for code in codes if isinstance(code, str) and re.fullmatch(r"[a-z][a-z_.]{2,40}", code)]
+    return f" ({': '.join(shown)})" if shown else ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the model: a call of the one tool or a text, or JSON of a schema alone."""
+
+    rules: str | None
+    items: list[TResponseInputItem]
+    settings: ModelSettings
+    tool: dict[str, Any] | None = None
+    """The parameters of the tool, as JSON Schema."""
+    schema: dict[str, Any] | None = None
 
 
 @dataclass
@@ -40,9 +80,13 @@ class ToolCall:
 
 @dataclass
 class Heard:
-    """What a stream has said so far. Its text goes to `write` as it comes."""
+    """What the stream of one call has said so far."""
 
-    write: Callable[[str], None]
+    write: Callable[[str], None] | None = None
+    """Gets the text as it comes; None where nobody may read it yet."""
+    after: str = ""
+    """What stands before it, in an answer of several calls."""
+    text: str = ""
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     said: str = ""
     """The text that came at the end, whole: of a service that did not stream it."""
@@ -53,6 +97,10 @@ class Heard:
     """The model's tokens ran out."""
     whole: bool = False
 
+    @property
+    def passed_on(self) -> bool:
+        return bool(self.text) and self.write is not None
+
     def hear(self, wire: Wire, data: bytes) -> None:
         if data == b"[DONE]":
             self.whole = True
@@ -62,49 +110,32 @@ class Heard:
             raise ErrorSaid(error)
         wire.read(event, self)
 
+    def add(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise TypeError("a text that is none")
+        if len(self.text) + len(text) > TEXT_MAX:
+            raise CallFailed("was reached, but its model wrote on and on", ASK_ELSE, again=False, outage=False)
+        if text and self.write is not None:
+            self.write(text if self.text else self.after + text)
+        self.text += text
+
     def count(self, usage: Any) -> None:
         total = usage.get("total_tokens") if isinstance(usage, dict) else None
         if isinstance(total, int) and total >= 0:
             self.tokens = total
 
-    def listen_to_the_rest(self) -> None:
-        """What is written after the end is no part of the answer."""
-        self.write = lambda text: None
-
-
-class Wire(Protocol):
-    path: str
-
-    def write(
-        self, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, form: Form
-    ) -> dict[str, Any]:
-        """What its request has besides what both have; None is left out of it."""
-        ...
-
-    def read(self, event: Mapping[str, Any], heard: Heard) -> None: ...
-
-
-@dataclass(frozen=True)
-class Form:
-    """What an answer may be: a call of the one tool or a text, or JSON of this schema alone."""
-
-    tool: dict[str, Any] | None = None
-    """The parameters of the tool, as JSON Schema."""
-    schema: dict[str, Any] | None = None
-
 
 class ChatWire:
     path = "/chat/completions"
 
-    def write(
-        self, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, form: Form
-    ) -> dict[str, Any]:
-        verdicts = {"name": VERDICTS, "strict": True, "schema": form.schema}
+    def write(self, asked: Request) -> dict[str, Any]:
+        """The fields of its own; None is left out."""
+        verdicts = {"name": VERDICTS, "strict": True, "schema": asked.schema}
         return {
-            "messages": [{"role": "system", "content": rules}, *Converter.items_to_messages(items)],
-            "tools": form.tool and [{"type": "function", "function": _to_function(form.tool)}],
-            "response_format": form.schema and {"type": "json_schema", "json_schema": verdicts},
-            "max_tokens": settings.max_tokens,
+            "messages": [{"role": "system", "content": asked.rules}, *Converter.items_to_messages(asked.items)],
+            "tools": asked.tool and [{"type": "function", "function": _to_function(asked.tool)}],
+            "response_format": asked.schema and {"type": "json_schema", "json_schema": verdicts},
+            "max_tokens": asked.settings.max_tokens,
             "stream_options": {"include_usage": True},
         }
 
@@ -112,7 +143,8 @@ class ChatWire:
         heard.count(event.get("usage"))
         for choice in (event.get("choices") or ())[:1]:
             delta = choice.get("delta") or {}
-            heard.write(delta.get("content") or "")
+            if not heard.whole:
+                heard.add(delta.get("content") or "")
             heard.declined = heard.declined or bool(delta.get("refusal"))
             for part in delta.get("tool_calls") or ():
                 self._add(part, heard.calls)
@@ -137,22 +169,21 @@ class ChatWire:
 class ResponsesWire:
     path = "/responses"
 
-    def write(
-        self, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, form: Form
-    ) -> dict[str, Any]:
-        verdicts = {"type": "json_schema", "name": VERDICTS, "strict": True, "schema": form.schema}
+    def write(self, asked: Request) -> dict[str, Any]:
+        verdicts = {"type": "json_schema", "name": VERDICTS, "strict": True, "schema": asked.schema}
         return {
-            "instructions": rules,
-            "input": [_without_id(item) for item in items],
-            "tools": form.tool and [{"type": "function", **_to_function(form.tool)}],
-            "text": form.schema and {"format": verdicts},
-            "max_output_tokens": settings.max_tokens,
+            "instructions": asked.rules,
+            "input": [_without_id(item) for item in asked.items],
+            "tools": asked.tool and [{"type": "function", **_to_function(asked.tool)}],
+            "text": asked.schema and {"format": verdicts},
+            "max_output_tokens": asked.settings.max_tokens,
         }
 
     def read(self, event: Mapping[str, Any], heard: Heard) -> None:
         match event.get("type"):
             case "response.output_text.delta":
-                heard.write(event["delta"])
+                if not heard.whole:
+                    heard.add(event["delta"])
             case "response.refusal.delta":
                 heard.declined = True
             case "response.output_item.done":
@@ -183,6 +214,9 @@ class ResponsesWire:
         if not heard.calls and not heard.said:
             for item in response.get("output") or ():
                 self._add(item, heard)
+
+
+Wire = ChatWire | ResponsesWire
 
 
 def _without_id(item: Any) -> Any:

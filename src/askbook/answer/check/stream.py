@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from askbook.answer.check.marks import find_marks_end, find_marks_line
+from askbook.answer.units import ABBREVIATIONS, BEFORE_NUMBERS
 
 CutKind = Literal["text", "heading", "row", "code", "rule"]
 
@@ -35,8 +36,6 @@ _STOPS = f".!?…{_CLOSERS}"
 _BREAK = re.compile(rf"\n|(?<![.!?…])[.!?…]++[{_CLOSERS}]*+(?=\s)|[。！？]++[」』”）]*+")
 _LABEL = re.compile(r"(\*\*|__)[^*_]+\1$")
 _WHOLE = re.compile(r"(?<!\d)[.!?…。！？][\"'”’»)*_]*(?:\s*[\[【][^\[\]【】]*[\]】])*$")
-_ABBREVIATED = "e.g i.e cf vs al approx dr mr mrs ms prof st inc ltd co fig eq no sec ch vol pp p ed ref v"
-_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +259,7 @@ def _ends_sentence(body: str, found: re.Match[str], after: str) -> bool:
         return False
     if found.start() < LABEL_CHARS and len(before.split()) <= LABEL_WORDS and _LABEL.fullmatch(before + found[0]):
         return False
-    return not found[0].startswith(".") or found[0].startswith("..") or not _is_abbreviation(before)
+    return not found[0].startswith(".") or found[0].startswith("..") or not _is_abbreviation(before, after)
 
 
 def _is_open(tail: str) -> bool:
@@ -268,8 +267,9 @@ def _is_open(tail: str) -> bool:
     return tail.count("`") % 2 == 1 or tail.rfind("(") > tail.rfind(")") or tail.rfind("[") > tail.rfind("]")
 
 
-def _is_abbreviation(before: str) -> bool:
+def _is_abbreviation(before: str, after: str) -> bool:
     word = re.split(r"[^\w.]", before[-WORD_CHARS:])[-1]
-    initial = len(word) == 1 and word.isupper() and word != "I"
-    number = word.isdigit() and len(word) <= 3 and len(before.split()) <= 2
-    return word.lower() in _ABBREVIATIONS or initial or number
+    is_initial = len(word) == 1 and word.isupper() and word != "I"
+    is_ordinal = word.isdigit() and len(word) <= 3 and len(before.split()) <= 2
+    names_number = word.lower() in BEFORE_NUMBERS and after[0].isdigit()
+    return word.lower() in ABBREVIATIONS or names_number or is_initial or is_ordinal

@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Literal, Protocol, Self
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter
 
 from askbook.domain import Passage, Signals
+from askbook.reading.chances import to_chance
+from askbook.store.ledger import Ledger
 
 Origin = Literal["built-in", "book", "raw"]
 Weights = tuple[float, ...]
@@ -69,11 +72,10 @@ class Calibration:
         return self.words if self.meaning is None or signals.similarity is None else self.meaning
 
     def chance_in_book(self, signals: Signals) -> float:
-        weights = self.choose_curves(signals).in_book
-        return _curve(weights, in_book_values(signals)[: len(weights)])
+        return to_chance(find_logit(self.choose_curves(signals).in_book, in_book_values(signals)))
 
     def chance_right_place(self, signals: Signals) -> float:
-        return _curve(self.choose_curves(signals).right_place, right_place_values(signals))
+        return to_chance(find_logit(self.choose_curves(signals).right_place, right_place_values(signals)))
 
     def confidence(self, signals: Signals) -> float:
         """The chance that the first passage answers; never below the gate for a question that the book does answer."""
@@ -92,20 +94,12 @@ class Calibration:
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        values = json.loads(text)
-        words, meaning = (
-            curves and Curves(tuple(curves["in_book"]), tuple(curves["right_place"]))
-            for curves in (values["words"], values["meaning"])
-        )
-        return cls(
-            origin=values["origin"],
-            fingerprint=Fingerprint(**values["fingerprint"]),
-            words=words,
-            meaning=meaning,
-            questions=values["questions"],
-        )
+    @staticmethod
+    def from_json(text: str) -> Calibration:
+        return _ADAPTER.validate_json(text)
+
+
+_ADAPTER = TypeAdapter(Calibration)
 
 
 def in_book_values(signals: Signals) -> Weights:
@@ -117,20 +111,12 @@ def right_place_values(signals: Signals) -> Weights:
     return (1.0, signals.lead, signals.score)
 
 
-def _curve(weights: Sequence[float], values: Sequence[float]) -> float:
-    logit = sum(weight * value for weight, value in zip(weights, values, strict=True))
-    return 1 / (1 + math.exp(-min(max(logit, -30.0), 30.0)))
+def find_logit(weights: Sequence[float], values: Sequence[float]) -> float:
+    """The last values count only where they have a weight."""
+    return sum(weight * value for weight, value in zip(weights, values, strict=False))
 
 
 # --- choosing -------------------------------------------------------------------------------------
-
-
-class SavedCalibrations(Protocol):
-    async def load_calibrations(self, book_id: str) -> dict[str, str]:
-        """By embedder, the newest last."""
-        ...
-
-    async def revision(self, book_id: str) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,31 +129,27 @@ class Chosen:
 class Calibrations:
     """Which calibration holds for a book now: its own while nothing changed, else the embedder's, else the words'."""
 
-    def __init__(self, saved: SavedCalibrations, embedder: str | None, chunker: int, raw: bool = False) -> None:
-        self._saved = saved
+    def __init__(self, ledger: Ledger, embedder: str | None, chunker: int, raw: bool = False) -> None:
+        self._ledger = ledger
         self._raw = raw
         self._embeds = embedder is not None
         self.now = Fingerprint(embedder or KEYWORDS, chunker)
 
     async def choose(self, book_id: str) -> Chosen:
-        if not self._raw:
-            return await self._choose_measured(book_id)
-        if self._embeds:
-            return Chosen(replace(load_built_in(self.now), origin="raw"))
-        chosen = await self._choose_measured(book_id)
-        return replace(chosen, notice="; ".join(filter(None, (NO_COSINES, chosen.notice))))
-
-    async def _choose_measured(self, book_id: str) -> Chosen:
         built_in = load_built_in(self.now)
-        saved = await self._saved.load_calibrations(book_id)
-        if not saved:
-            changed = name_change(replace(built_in.fingerprint, embedder=self.now.embedder), self.now)
-            return Chosen(built_in, f"{changed} since the calibration that ships was measured" if changed else None)
-        own = Calibration.from_json(saved.get(self.now.embedder) or list(saved.values())[-1])
-        changed = name_change(own.fingerprint, replace(self.now, revision=await self._saved.revision(book_id)))
-        if changed is None:
-            return Chosen(own)
-        return Chosen(built_in, f"{changed} since `askbook calibrate`: its figures no longer hold; run it again")
+        if self._raw and self._embeds:
+            return Chosen(replace(built_in, origin="raw"))
+        saved = await self._ledger.load_calibrations(book_id)
+        if saved:
+            own = Calibration.from_json(saved.get(self.now.embedder) or list(saved.values())[-1])
+            changed = name_change(own.fingerprint, replace(self.now, revision=await self._ledger.revision(book_id)))
+            why = f"{changed} since `askbook calibrate`: its figures no longer hold; run it again"
+        else:
+            own = built_in
+            changed = name_change(replace(own.fingerprint, embedder=self.now.embedder), self.now)
+            why = f"{changed} since the calibration that ships was measured"
+        notices = [*([NO_COSINES] if self._raw else []), *([why] if changed else [])]
+        return Chosen(built_in if changed else own, "; ".join(notices) or None)
 
 
 def name_change(then: Fingerprint, now: Fingerprint) -> str | None:
@@ -182,9 +164,8 @@ def name_change(then: Fingerprint, now: Fingerprint) -> str | None:
 def load_built_in(now: Fingerprint) -> Calibration:
     """What was measured for this embedder; for one that never was, what the words alone tell."""
     folder = resources.files("askbook.answer").joinpath("calibrations")
-    files = [file for file in folder.iterdir() if file.name.endswith(".json")]
-    found = [Calibration.from_json(file.read_text(encoding="utf-8")) for file in files]
-    built_in = {calibration.fingerprint.embedder: calibration for calibration in found}
+    texts = (file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".json"))
+    built_in = {calibration.fingerprint.embedder: calibration for calibration in map(Calibration.from_json, texts)}
     return built_in.get(now.embedder, built_in[KEYWORDS])
 
 

@@ -20,6 +20,7 @@ from askbook.answer.calibration import (
     Curves,
     Fingerprint,
     Weights,
+    find_logit,
     fit_curve,
     in_book_values,
     right_place_values,
@@ -30,6 +31,7 @@ from askbook.errors import InputError
 from askbook.index.coverage import split_sentences
 from askbook.index.keywords import split_terms
 from askbook.index.search import Searcher
+from askbook.reading.chances import to_logit
 
 PROBES_MAX = 80
 LESSONS_MIN, PROBES_MIN = 6, 20
@@ -163,12 +165,8 @@ def _fit_in_book(asked: Sequence[Asked], start: Weights) -> Weights:
     Probes repeat the book's own words, so that they are answered proves nothing; and what is hidden is still the book's
     topic. A gate fitted to tell the two apart refused three to ten times as many real questions (decision 6).
     """
-    logits = sorted(
-        sum(weight * value for weight, value in zip(start, in_book_values(one.found.signals), strict=False))
-        for one in asked
-    )
-    gate = math.log(GATE / (1 - GATE))
-    missing = gate - logits[math.floor(REFUSED_MOST * len(logits))]
+    logits = sorted(find_logit(start, in_book_values(probe.found.signals)) for probe in asked)
+    missing = to_logit(GATE) - logits[math.floor(REFUSED_MOST * len(logits))]
     opened = math.ceil(1000 * min(max(missing, 0.0), OPEN_MOST)) / 1000
     return (round(start[0] + opened, 3), *start[1:])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +22,7 @@ from askbook.onnx import (
     printable,
     sha256_of,
 )
+from askbook.reading.chances import to_chance
 from askbook.reading.spans import Scores
 from askbook.reading.windows import Asked, Pair, Place, Window, count_read, split_pieces
 
@@ -77,7 +77,7 @@ class Curve:
     shift: float
 
     def chance(self, logit: float) -> float:
-        return 1 / (1 + math.exp(-min(max(self.slope * logit + self.shift, -60.0), 60.0)))
+        return to_chance(self.slope * logit + self.shift)
 
 
 @dataclass(frozen=True, slots=True)

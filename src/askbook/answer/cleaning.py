@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
@@ -204,29 +204,31 @@ SECRET_WORDS = 8
 
 
 class Secret:
-    """Finds runs of the instructions in a text that comes sentence by sentence, also in Base64."""
+    """Finds runs of the instructions in a text that comes sentence by sentence, also where they are encoded."""
 
     def __init__(self, secret: str) -> None:
-        self._runs = _runs_of(_to_words(secret))
+        self._runs = _find_runs(_to_words(secret))
         self._last: list[str] = []
 
     def leaks(self, text: str) -> bool:
         words = [*self._last, *_to_words(text)]
         self._last = words[1 - SECRET_WORDS :]
-        decoded = " ".join(map(_decode, re.findall(r"[A-Za-z0-9+/]{24,}={0,2}", text)))
-        return not self._runs.isdisjoint(_runs_of(words) | _runs_of(_to_words(decoded)))
+        decoded = _to_words(" ".join(decode_hidden(text)))
+        return not self._runs.isdisjoint(_find_runs(words) | _find_runs(decoded))
+
+
+def decode_hidden(text: str) -> Iterator[str]:
+    """What Base64 or hexadecimal in it may say."""
+    for blob in re.findall(r"[A-Za-z0-9+/]{20,}={0,2}", text):
+        with suppress(ValueError):
+            yield base64.b64decode(blob[: len(blob) // 4 * 4]).decode("utf-8", "ignore")
+        with suppress(ValueError):
+            yield bytes.fromhex(blob).decode("utf-8", "ignore")
 
 
 def _to_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _runs_of(words: Sequence[str]) -> set[tuple[str, ...]]:
+def _find_runs(words: Sequence[str]) -> set[tuple[str, ...]]:
     return {tuple(words[at : at + SECRET_WORDS]) for at in range(len(words) - SECRET_WORDS + 1)}
-
-
-def _decode(run: str) -> str:
-    try:
-        return base64.b64decode(run[: len(run) // 4 * 4]).decode("utf-8", "ignore")
-    except binascii.Error:
-        return ""

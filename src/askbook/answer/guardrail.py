@@ -6,12 +6,11 @@ rather let a command pass than keep a question out: a book on prompts, keys or a
 
 from __future__ import annotations
 
-import base64
 import re
 import unicodedata
 from collections.abc import Iterator
 
-from askbook.answer.cleaning import clean
+from askbook.answer.cleaning import clean, decode_hidden
 
 # A command stands at the beginning of a sentence or after "and then"; a question about it has it in the middle.
 _BEGINS = (
@@ -80,7 +79,7 @@ _PATTERNS = [re.compile(_BEGINS + command, re.DOTALL) for command in _COMMANDS]
 
 def is_command(text: str) -> bool:
     """Also where it is hidden in Base64 or in hexadecimal."""
-    return _commands(text) or any(map(_commands, _decode(text)))
+    return _commands(text) or any(map(_commands, decode_hidden(text)))
 
 
 def _commands(text: str) -> bool:
@@ -97,12 +96,3 @@ def _split_clauses(plain: str) -> Iterator[str]:
         yield sentence
         if not _ASKS.match(sentence):
             yield from (sentence[found.end() :] for found in _CLAUSE.finditer(sentence))
-
-
-def _decode(text: str) -> Iterator[str]:
-    for blob in re.findall(r"[A-Za-z0-9+/]{20,}={0,2}", text):
-        for decode in (lambda one=blob: base64.b64decode(one, validate=True), lambda one=blob: bytes.fromhex(one)):
-            try:
-                yield decode().decode("utf-8")
-            except ValueError:
-                continue

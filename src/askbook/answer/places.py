@@ -62,6 +62,8 @@ class Part:
 class Contents:
     book: Part
     parts: list[Part]
+    near: Part | None
+    """The page that the last answer came from."""
 
     def inside(self, part: Part, kind: Kind) -> list[Part]:
         return [one for one in self.parts if one.kind == kind and part in one.lineage[1:]]
@@ -71,12 +73,24 @@ class Contents:
         divided = {one.above for one in self.parts if one.kind == "chapter"}
         return [one for one in self.inside(part, kind) if kind != "lesson" or one.above not in divided]
 
-    def find_page(self, parent_doc_id: str | None) -> Part | None:
-        opened = [one for one in self.parts if one.page and one.page.parent_doc_id == parent_doc_id]
-        return max((one for one in opened if one.section is None), key=lambda one: len(one.lineage), default=None)
+    def find_from(self, part: Part, by: int, kind: Kind) -> Part | None:
+        """The part of this kind so many steps after this one ("the chapter after lesson 3.2"); 0 is the one it lies
+        in."""
+        row = self.in_order(self.book, kind)
+        own = [one for one in part.lineage if one in row]
+        at = row.index(own[0]) + by if own else -1
+        return row[at] if 0 <= at < len(row) else None
+
+    def read_kind(self, word: str) -> Kind | None:
+        """What the book calls a week may be its module, its chapter or its lesson."""
+        named = (
+            one.kind for one in self.parts[1:] if one.section is None and re.match(rf"{word} \d", one.title.lower())
+        )
+        return next((kind for kind in KINDS if word == kind), None) or next(named, None)
 
 
-def read_contents(outline: Outline) -> Contents:
+def read_contents(outline: Outline, near: str | None = None) -> Contents:
+    """`near`: the lesson that the last answer came from."""
     folders = [list(pages) for _, pages in groupby(outline.lessons, attrgetter("module"))]
     named = [pages for pages in folders if title_key(pages[0].module_title) != title_key(outline.title)]
     chapters = {(page.module, page.chapter): page.chapter_title for page in outline.lessons if page.chapter_title}
@@ -92,7 +106,8 @@ def read_contents(outline: Outline) -> Contents:
     shared = {number for number, times in Counter(number for _, number in chapters).items() if times > 1}
     for pages in folders:
         parts += _read_folder(pages, parts[0], numbers[named.index(pages)] if pages in named else None, shared)
-    return Contents(parts[0], parts)
+    opened = [one for one in parts if one.section is None and one.page and one.page.parent_doc_id == near]
+    return Contents(parts[0], parts, max(opened, key=lambda one: len(one.lineage), default=None))
 
 
 def _read_folder(pages: list[OutlineLesson], book: Part, number: int | None, shared: set[int]) -> Iterator[Part]:
@@ -165,22 +180,15 @@ def simplify(question: str) -> str:
     return re.sub(rf"\b{KIND} (\d+)\.(\d+)\b", r"chapter \1, lesson \2", text)
 
 
-def find_parts(text: str, contents: Contents, near: Part | None = None) -> list[Part] | None:
+def find_parts(text: str, contents: Contents) -> list[Part] | None:
     """None where the words name no part of a book; an empty list where they give a number that the book has not."""
     text, _, title = re.sub(rf" (?:of|in|from) {BOOK}$", "", text).partition(": ")
     steps = _read_steps(text, contents)
     found = [contents.book] if steps or re.fullmatch(BOOK, text) else []
     for kind in KINDS:
-        found = _choose(kind, steps[kind], found, contents, near) if kind in steps else found
+        found = _choose(kind, steps[kind], found, contents) if kind in steps else found
     found = [one for one in found if title_key(title) in title_key(one.title)]
     return found if found or (steps and not title and all(map(str.isdigit, steps.values()))) else None
-
-
-def read_kind(word: str, contents: Contents) -> Kind | None:
-    """What the book calls a week may be its module, its chapter or its lesson."""
-    named = [one for one in contents.parts[1:] if one.section is None and re.match(rf"{word} \d", one.title.lower())]
-    kinds: list[Kind] = [*(one for one in KINDS if word == one), *(one.kind for one in named)]
-    return kinds[0] if kinds else None
 
 
 def _read_steps(text: str, contents: Contents) -> dict[Kind, str]:
@@ -190,7 +198,7 @@ def _read_steps(text: str, contents: Contents) -> dict[Kind, str]:
         step = re.match(rf"(?:the )?(?={STEP})(?P<kind>\S+) (?P<word>\w+)(?:$|,? (?:(?:of|in|from) )?)", text)
         step = step or re.fullmatch(rf"(?:the |a )?(?P<kind>{KIND}) (?:on|about|called) (?P<word>.+)", text)
         step = step or re.fullmatch(rf"(?:the )?(?P<word>.+?) (?P<kind>{KIND})", text)
-        kind = read_kind(step["kind"], contents) if step else None
+        kind = contents.read_kind(step["kind"]) if step else None
         if step is None or kind is None or kind == "section" or kind in steps:
             return {}
         steps[kind] = step["word"]
@@ -198,13 +206,14 @@ def _read_steps(text: str, contents: Contents) -> dict[Kind, str]:
     return steps
 
 
-def _choose(kind: Kind, word: str, within: list[Part], contents: Contents, near: Part | None) -> list[Part]:
+def _choose(kind: Kind, word: str, within: list[Part], contents: Contents) -> list[Part]:
+    near = contents.near
     row = [one for part in within for one in contents.in_order(part, kind)]
     everything = [one for part in within for one in contents.inside(part, kind)]
     if word in ("first", "last"):
         return row[:1] if word == "first" else row[-1:]
     if word in _IN_ROW.split("|"):
-        there = near and find_from(near, {"next": 1, "previous": -1}.get(word, 0), kind, contents)
+        there = near and contents.find_from(near, {"next": 1, "previous": -1}.get(word, 0), kind)
         return [there] if there else []
     if not word.isdigit():
         return find_named(word, everything)
@@ -212,14 +221,6 @@ def _choose(kind: Kind, word: str, within: list[Part], contents: Contents, near:
     if not found and kind == "chapter" and contents.book not in within:
         return row[int(word) - 1 :][:1]  # "Chapter 1 of module 2", where the numbers go on through the book.
     return [one for one in found if near and one.above in near.lineage] or found
-
-
-def find_from(part: Part, by: int, kind: Kind, contents: Contents) -> Part | None:
-    """The part of this kind so many steps after this one ("the chapter after lesson 3.2"); 0 is the one it lies in."""
-    row = contents.in_order(contents.book, kind)
-    own = [one for one in part.lineage if one in row]
-    at = row.index(own[0]) + by if own else -1
-    return row[at] if 0 <= at < len(row) else None
 
 
 def find_named(name: str, parts: Sequence[Part]) -> list[Part]:
@@ -259,8 +260,7 @@ def find_place(question: str, outline: Outline, near: str | None = None) -> Part
     found = _PLACE.search(simplify(question))
     if found is None or not outline.lessons:
         return None
-    contents = read_contents(outline)
-    named = find_parts(next(filter(None, found.groups())), contents, contents.find_page(near))
+    named = find_parts(next(filter(None, found.groups())), read_contents(outline, near))
     return named[0] if named and len(named) == 1 else None
 
 

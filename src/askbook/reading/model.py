@@ -197,20 +197,18 @@ class Model:
         given[0] = [first, *window.pair.asked, last, *window.pair.told[window.start : window.end], last]
         given[1] = 1
         given[2, 0, window.first :] = 1
-        scores, spans = self._run(given)
-        return _to_output(window, scores[0], spans[0])
-
-    def _run(self, given: Any) -> tuple[Scores, Scores]:
         try:
             made: Any = self.session.run(["scores", "spans"], dict(zip(INPUTS, given, strict=True)))
         except Exception as error:  # onnxruntime raises a dozen unrelated types
             raise ReaderUnavailable("The reading model cannot be run", self.advice) from error
-        scores, spans = (np.asarray(one, dtype=np.float64) for one in made)
-        if scores.shape != (1, 3) or spans.shape != (1, given.shape[2], 2):
+        scores, spans = (np.asarray(output, dtype=np.float64) for output in made)
+        if scores.shape != (1, 3) or spans.shape != (1, len(window), 2):
             raise ReaderUnavailable("The reading model does not give three scores a pair and two a token", self.advice)
         if not np.isfinite(scores).all() or not np.isfinite(spans).all():
             raise ReaderUnavailable("The reading model gives something that is no number", self.advice)
-        return scores, spans
+        relevance, answerable, supported = map(float, scores[0])
+        told = spans[0, window.first : len(window) - 1]
+        return Output(relevance, answerable, supported, float(spans[0, 0].sum()), told[:, 0], told[:, 1])
 
 
 def open_model(weights: Weights, threads: int) -> Model:
@@ -230,12 +228,6 @@ def open_model(weights: Weights, threads: int) -> Model:
         )
     sha256 = sha256_of(weights.model, ReaderUnavailable)
     return Model(session, tokenizer, contract, sha256, (marks[0], marks[1]), _advise(weights))
-
-
-def _to_output(window: Window, scores: Scores, spans: Scores) -> Output:
-    relevance, answerable, supported = (float(one) for one in scores)
-    told = spans[window.first : len(window) - 1]
-    return Output(relevance, answerable, supported, float(spans[0].sum()), told[:, 0], told[:, 1])
 
 
 def _places_of_words(encoding: Encoding) -> list[Place]:

@@ -285,7 +285,7 @@ def to_input(question: str, history: Sequence[Message], max_turns: int) -> list[
             # Without its marks, whose numbers are another question's; with its sources, which a reader may speak of.
             count = len(said.cited)
             texts[1] = _MARK.sub(lambda mark, count=count: "" if int(mark[1]) <= count else mark[0], texts[1])
-            titles = "; ".join(f"source {at}: {one.title}" for at, one in enumerate(said.cited, start=1))
+            titles = "; ".join(f"source {at}: {cited.title}" for at, cited in enumerate(said.cited, start=1))
             texts[1] += f"\n\n({escape_for_model(titles)})"
         room -= sum(map(len, texts))
         if room < 0:

@@ -381,7 +381,7 @@ class _Inquiry:
             numbered,
             self.parts.unsupported,
             # Links in an answer lead to the pages that it was made from.
-            lambda url: url.partition("#")[0] in {one.chunk.url.partition("#")[0] for one in numbered.values()},
+            lambda url: url.partition("#")[0] in {passage.chunk.url.partition("#")[0] for passage in numbered.values()},
             read_prompt("answer").replace(NOT_IN_BOOK, ""),
             self.parts.reader,
             judge if self.parts.check == "model" else None,

@@ -68,7 +68,7 @@ class Checked:
 
 def say_left_out(removed: Sequence[Statement]) -> tuple[str, ...]:
     """What a reader must know of an answer in which something is missing."""
-    match sum(one.why not in (HALF, LEAKED) for one in removed):
+    match sum(statement.why not in (HALF, LEAKED) for statement in removed):
         case 0:
             return ()
         case 1:
@@ -136,7 +136,9 @@ class Checking:
         return sent + self.text[start:]
 
     def sources(self) -> tuple[Source, ...]:
-        found = (to_source(at, self._numbered[one], *span) for at, (one, span) in enumerate(self._cited.items(), 1))
+        found = (
+            to_source(at, self._numbered[number], *span) for at, (number, span) in enumerate(self._cited.items(), 1)
+        )
         return tuple(source for source in found if source is not None)
 
     async def _check_all(self, cuts: Iterable[Cut]) -> str:
@@ -154,13 +156,18 @@ class Checking:
 
     async def _ask_judge(self) -> list[Checked]:
         """What was held, with the judge's word on what is doubted."""
-        doubted = [one for one in self._held if one.is_doubted]
+        doubted = [checked for checked in self._held if checked.is_doubted]
         if not doubted or self._judge is None:
             return self._held
         found = tuple(self._numbered.values())
-        doubts = [Doubt(one.text, tuple(self._numbered[number] for number in one.places) or found) for one in doubted]
+        doubts = [
+            Doubt(checked.text, tuple(self._numbered[number] for number in checked.places) or found)
+            for checked in doubted
+        ]
         kept = dict(zip(map(id, doubted), await self._judge(doubts), strict=False))
-        return [replace(one, fate="refuse") if one.is_doubted and not kept.get(id(one)) else one for one in self._held]
+        return [
+            replace(held, fate="refuse") if held.is_doubted and not kept.get(id(held)) else held for held in self._held
+        ]
 
     # --- what becomes of a cut ----------------------------------------------------------------------
 

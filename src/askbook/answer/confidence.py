@@ -24,9 +24,9 @@ LEVELS: tuple[tuple[ConfidenceLevel, float, int], ...] = (("high", 0.85, 5), ("m
 async def judge(outcome: SearchOutcome, index: VectorIndex) -> Confidence:
     """Over the five best passages, or as many as there are."""
     passages = outcome.passages[:JUDGED]
-    vectors = await index.load_vectors([one.point_id for one in passages if one.similarity is not None])
+    vectors = await index.load_vectors([passage.point_id for passage in passages if passage.similarity is not None])
     whole = len(passages) == outcome.signals.chunks
-    return measure([one.rating for one in passages], list(vectors.values()), whole)
+    return measure([passage.rating for passage in passages], list(vectors.values()), whole)
 
 
 def measure(relevances: Sequence[float], vectors: Sequence[Vector], whole_book: bool = False) -> Confidence:

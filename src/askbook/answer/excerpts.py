@@ -113,8 +113,8 @@ def join(first: Excerpt, second: Excerpt) -> Excerpt | None:
 
 def narrow(excerpt: Excerpt, place: int) -> Excerpt:
     """The paragraph alone that holds a place of the text; lists, listings and tables stay with what introduces them."""
-    inside = [one for one in split_blocks(excerpt.passage.chunk.text) if excerpt.start <= one.start < excerpt.end]
-    holding = next((one for one in inside if one.start <= place < one.end), None)
+    inside = [block for block in split_blocks(excerpt.passage.chunk.text) if excerpt.start <= block.start < excerpt.end]
+    holding = next((block for block in inside if block.start <= place < block.end), None)
     if holding is None or holding.kind != "prose" or _introduces(excerpt.passage.chunk.text, holding):
         return excerpt
     alone = replace(excerpt, start=max(holding.start, excerpt.start), end=min(holding.end, excerpt.end))
@@ -126,7 +126,7 @@ def leave_out(excerpt: Excerpt, is_known: Callable[[str], bool]) -> Excerpt | No
     text = excerpt.passage.chunk.text
     if excerpt.kind != "text":
         return None if is_known(excerpt.text) else excerpt
-    inside = [(max(one.start, excerpt.start), min(one.end, excerpt.end)) for one in split_blocks(text)]
+    inside = [(max(block.start, excerpt.start), min(block.end, excerpt.end)) for block in split_blocks(text)]
     blocks = [(start, end) for start, end in inside if start < end]
     new = [list(run) for known, run in groupby(blocks, lambda run: is_known(text[slice(*run)])) if not known]
     longest = max(new, key=lambda runs: runs[-1][1] - runs[0][0], default=None)

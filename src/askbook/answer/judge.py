@@ -35,14 +35,17 @@ class _Verdicts(BaseModel):
 
 def write_case(doubts: Sequence[Doubt]) -> str:
     """The passages once each, as data, and every sentence with the numbers of its own."""
-    chunks = {one.chunk.id: one.chunk for doubt in doubts for one in doubt.passages}
+    chunks = {passage.chunk.id: passage.chunk for doubt in doubts for passage in doubt.passages}
     numbers = {chunk_id: at for at, chunk_id in enumerate(chunks, 1)}
-    told = [{"number": numbers[one.id], "text": escape_for_model(read_passage(one).premise)} for one in chunks.values()]
+    told = [
+        {"number": numbers[chunk.id], "text": escape_for_model(read_passage(chunk).premise)}
+        for chunk in chunks.values()
+    ]
     sentences = [
         {
             "number": at,
             "text": escape_for_model(doubt.sentence),
-            "passages": [numbers[one.chunk.id] for one in doubt.passages],
+            "passages": [numbers[passage.chunk.id] for passage in doubt.passages],
         }
         for at, doubt in enumerate(doubts, 1)
     ]
@@ -55,4 +58,6 @@ def read_verdicts(said: str, count: int) -> list[bool]:
         verdicts = _Verdicts.model_validate_json(said).verdicts
     except ValidationError:
         return [False] * count
-    return [{one.supported for one in verdicts if one.sentence == at} == {True} for at in range(1, count + 1)]
+    return [
+        {verdict.supported for verdict in verdicts if verdict.sentence == at} == {True} for at in range(1, count + 1)
+    ]

@@ -39,7 +39,9 @@ class Part:
     def name(self) -> str:
         """Without what it stands in, as Markdown."""
         # Outside chapters a lesson's number may follow the file names, and says nothing.
-        counted = self.kind == "chapter" or (self.kind == "lesson" and "chapter" in (one.kind for one in self.lineage))
+        counted = self.kind == "chapter" or (
+            self.kind == "lesson" and "chapter" in (part.kind for part in self.lineage)
+        )
         if not counted or _read_number(self.title) == self.number:
             return escape_title(self.title)
         return f"{self.kind.capitalize()} {self.number}: {escape_title(self.title)}".removesuffix(": ")
@@ -66,27 +68,27 @@ class Contents:
     """The page that the last answer came from."""
 
     def inside(self, part: Part, kind: Kind) -> list[Part]:
-        return [one for one in self.parts if one.kind == kind and part in one.lineage[1:]]
+        return [below for below in self.parts if below.kind == kind and part in below.lineage[1:]]
 
     def in_order(self, part: Part, kind: Kind) -> list[Part]:
         """In the order of reading. Pages beside chapters are left out: nothing says which they come before."""
-        divided = {one.above for one in self.parts if one.kind == "chapter"}
-        return [one for one in self.inside(part, kind) if kind != "lesson" or one.above not in divided]
+        divided = {chapter.above for chapter in self.parts if chapter.kind == "chapter"}
+        return [below for below in self.inside(part, kind) if kind != "lesson" or below.above not in divided]
 
     def find_from(self, part: Part, by: int, kind: Kind) -> Part | None:
         """The part of this kind so many steps after this one ("the chapter after lesson 3.2"); 0 is the one it lies
         in."""
         row = self.in_order(self.book, kind)
-        own = [one for one in part.lineage if one in row]
+        own = [above for above in part.lineage if above in row]
         at = row.index(own[0]) + by if own else -1
         return row[at] if 0 <= at < len(row) else None
 
     def read_kind(self, word: str) -> Kind | None:
         """What the book calls a week may be its module, its chapter or its lesson."""
-        named = (
-            one.kind for one in self.parts[1:] if one.section is None and re.match(rf"{word} \d", one.title.lower())
-        )
-        return next((kind for kind in KINDS if word == kind), None) or next(named, None)
+        if word in KINDS:
+            return word
+        pages = (part for part in self.parts[1:] if part.section is None)
+        return next((part.kind for part in pages if re.match(rf"{word} \d", part.title.lower())), None)
 
 
 def read_contents(outline: Outline, near: str | None = None) -> Contents:
@@ -106,8 +108,8 @@ def read_contents(outline: Outline, near: str | None = None) -> Contents:
     shared = {number for number, times in Counter(number for _, number in chapters).items() if times > 1}
     for pages in folders:
         parts += _read_folder(pages, parts[0], numbers[named.index(pages)] if pages in named else None, shared)
-    opened = [one for one in parts if one.section is None and one.page and one.page.parent_doc_id == near]
-    return Contents(parts[0], parts, max(opened, key=lambda one: len(one.lineage), default=None))
+    opened = [part for part in parts if part.section is None and part.page and part.page.parent_doc_id == near]
+    return Contents(parts[0], parts, max(opened, key=lambda part: len(part.lineage), default=None))
 
 
 def _read_folder(pages: list[OutlineLesson], book: Part, number: int | None, shared: set[int]) -> Iterator[Part]:
@@ -187,7 +189,7 @@ def find_parts(text: str, contents: Contents) -> list[Part] | None:
     found = [contents.book] if steps or re.fullmatch(BOOK, text) else []
     for kind in KINDS:
         found = _choose(kind, steps[kind], found, contents) if kind in steps else found
-    found = [one for one in found if title_key(title) in title_key(one.title)]
+    found = [part for part in found if title_key(title) in title_key(part.title)]
     return found if found or (steps and not title and all(map(str.isdigit, steps.values()))) else None
 
 
@@ -208,8 +210,8 @@ def _read_steps(text: str, contents: Contents) -> dict[Kind, str]:
 
 def _choose(kind: Kind, word: str, within: list[Part], contents: Contents) -> list[Part]:
     near = contents.near
-    row = [one for part in within for one in contents.in_order(part, kind)]
-    everything = [one for part in within for one in contents.inside(part, kind)]
+    row = [part for above in within for part in contents.in_order(above, kind)]
+    everything = [part for above in within for part in contents.inside(above, kind)]
     if word in ("first", "last"):
         return row[:1] if word == "first" else row[-1:]
     if word in _IN_ROW.split("|"):
@@ -217,20 +219,20 @@ def _choose(kind: Kind, word: str, within: list[Part], contents: Contents) -> li
         return [there] if there else []
     if not word.isdigit():
         return find_named(word, everything)
-    found = [one for one in everything if one.number == int(word)]
+    found = [part for part in everything if part.number == int(word)]
     if not found and kind == "chapter" and contents.book not in within:
         return row[int(word) - 1 :][:1]  # "Chapter 1 of module 2", where the numbers go on through the book.
-    return [one for one in found if near and one.above in near.lineage] or found
+    return [part for part in found if near and part.above in near.lineage] or found
 
 
 def find_named(name: str, parts: Sequence[Part]) -> list[Part]:
     """Those whose title holds every word of the name; if one is nothing but the name, it alone."""
     wanted = _split_name(name)
-    titles = {one: f"{one.title} {one.page.module if one.page and one.kind == 'module' else ''}" for one in parts}
+    titles = {part: f"{part.title} {part.page.module if part.page and part.kind == 'module' else ''}" for part in parts}
     # To stem the titles of thousands of pages takes long: first their letters.
-    close = [one for one in parts if wanted and all(term[:3] in titles[one].lower() for term in wanted)]
-    having = [one for one in close if wanted <= _split_name(titles[one])]
-    exact = [one for one in having if wanted == _split_name(re.sub(rf"^{KIND} \d+", "", one.title.lower()))]
+    close = [part for part in parts if wanted and all(term[:3] in titles[part].lower() for term in wanted)]
+    having = [part for part in close if wanted <= _split_name(titles[part])]
+    exact = [part for part in having if wanted == _split_name(re.sub(rf"^{KIND} \d+", "", part.title.lower()))]
     # A name that fits many parts names none of them.
     return (exact or having) if len(exact or having) <= 5 else []
 

@@ -86,7 +86,7 @@ def make_probes(chunks: Sequence[Chunk]) -> list[Probe]:
     for number, chunk in enumerate(chunks):
         questions = list(_make_questions(chunk))
         in_turn = (*questions[number % 3 :], *questions[: number % 3])
-        question = next((one for one in in_turn if one and QUERY_MIN <= len(one) <= QUERY_MAX), None)
+        question = next((made for made in in_turn if made and QUERY_MIN <= len(made) <= QUERY_MAX), None)
         if question is not None:
             by_lesson[chunk.source_file].append(Probe(question, chunk))
     turns = chain.from_iterable(zip_longest(*(by_lesson[lesson] for lesson in sorted(by_lesson))))
@@ -144,10 +144,10 @@ def check_enough(book_id: str, lessons: int, probes: Sequence[Probe]) -> None:
 def fit_calibration(asked: Sequence[Asked], start: Calibration, fingerprint: Fingerprint) -> Calibration:
     """The curves that judge the book, fitted on the probes that they judge and held near `start`."""
     curves = find_curves(asked, start)
-    judged = [one for one in asked if start.choose_curves(one.found.signals) is curves]
-    values = [right_place_values(one.found.signals) for one in judged]
+    judged = [probe for probe in asked if start.choose_curves(probe.found.signals) is curves]
+    values = [right_place_values(probe.found.signals) for probe in judged]
     shares = [WEIGHT / len(judged)] * len(judged)
-    right_place = fit_curve(values, [one.right for one in judged], shares, curves.right_place)
+    right_place = fit_curve(values, [probe.right for probe in judged], shares, curves.right_place)
     fitted = Curves(_fit_in_book(judged, curves.in_book), right_place)
     changed = {"words": fitted} if curves is start.words else {"meaning": fitted}
     return replace(start, origin="book", fingerprint=fingerprint, questions=len(judged), **changed)
@@ -155,8 +155,8 @@ def fit_calibration(asked: Sequence[Asked], start: Calibration, fingerprint: Fin
 
 def find_curves(asked: Sequence[Asked], calibration: Calibration) -> Curves:
     """Those of the whole book: by meaning as soon as one probe found a vector. One that found nothing tells nothing."""
-    signals = [one.found.signals for one in asked]
-    return calibration.choose_curves(next((one for one in signals if one.similarity is not None), signals[0]))
+    signals = [probe.found.signals for probe in asked]
+    return calibration.choose_curves(next((found for found in signals if found.similarity is not None), signals[0]))
 
 
 def _fit_in_book(asked: Sequence[Asked], start: Weights) -> Weights:
@@ -173,12 +173,12 @@ def _fit_in_book(asked: Sequence[Asked], start: Weights) -> Weights:
 
 def measure_probes(asked: Sequence[Asked], calibration: Calibration) -> Rates:
     def refuses(outcome: SearchOutcome) -> bool:
-        relevances = [calibration.relevance(outcome.signals, one) for one in outcome.passages[:JUDGED]]
+        relevances = [calibration.relevance(outcome.signals, passage) for passage in outcome.passages[:JUDGED]]
         return not measure(relevances, []).should_answer
 
     return Rates(
-        refused=sum(refuses(one.found) for one in asked),
-        caught=sum(refuses(one.hidden) for one in asked),
+        refused=sum(refuses(probe.found) for probe in asked),
+        caught=sum(refuses(probe.hidden) for probe in asked),
         asked=len(asked),
-        first_right=sum(one.right for one in asked),
+        first_right=sum(probe.right for probe in asked),
     )

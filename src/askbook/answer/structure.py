@@ -105,7 +105,7 @@ def _answer(form: Form, words: Mapping[str, str], contents: Contents) -> list[Li
         case "where":
             # Only where a heading names it; what else the book says of it is for the search.
             for kinds in ((kind,), ("chapter", "lesson"), ("section", "subsection")):
-                among = [one for one in contents.parts if one.kind in kinds]
+                among = [section for section in contents.parts if section.kind in kinds]
                 if found := places.find_named(words["topic"], among):
                     return _list_under("By its headings, the book has that in", found, in_full=True)
             return None
@@ -124,14 +124,14 @@ def _with_part(words: str, contents: Contents, answer: Callable[[Part], list[Lin
 
 def _list_inside(part: Part, contents: Contents, kind: Kind | None = None, is_clear: bool = True) -> list[Line] | None:
     """Its parts of this kind; where none is asked for, those right below it."""
-    inside: dict[Kind, list[Part]] = {one: contents.inside(part, one) for one in KINDS}
+    inside: dict[Kind, list[Part]] = {below: contents.inside(part, below) for below in KINDS}
     if len(inside["lesson"]) == 1 and inside["lesson"][0].full_name == part.full_name:
         return _list_inside(inside["lesson"][0], contents, kind)
     if part.kind == "book" and (kind is None or not inside[kind]):
-        counts = ", ".join(_count(inside[one], one) for one in KINDS[:3] if inside[one] or one == kind)
-        shown = [one for one in contents.parts if one.kind in ("module", "chapter")] or inside["lesson"]
+        counts = ", ".join(_count(inside[below], below) for below in KINDS[:3] if inside[below] or below == kind)
+        shown = [chapter for chapter in contents.parts if chapter.kind in ("module", "chapter")] or inside["lesson"]
         return _list_under(f"{part.full_name} has {counts}", shown, part) if is_clear else None
-    below: list[Kind] = [*(one for one in KINDS if inside[one]), "section"]
+    below: list[Kind] = [*(smaller for smaller in KINDS if inside[smaller]), "section"]
     kind = below[0] if kind is None or (kind == "section" and part.kind == "chapter") else kind
     head = f"{part.full_name} has {_count(inside[kind], kind)}"
     return _list_under(head, inside[kind], part) if kind in below else None
@@ -152,12 +152,12 @@ def _say_next(part: Part, contents: Contents, by: int, kind: Kind) -> list[Line]
 
 def _list_under(head: str, parts: Sequence[Part], page: Part | None = None, in_full: bool = False) -> list[Line]:
     """A list below its heading. What stands together need not say each time where it stands."""
-    listed, in_full = set(parts), in_full or len({one.above for one in parts}) > 1
+    listed, in_full = set(parts), in_full or len({part.above for part in parts}) > 1
     cited = (page,) if page and page.page and len(parts) < SHOWN else ()
     lines = [Line(f"{head}:" if parts else f"{head}.", cited)]
-    for at, one in enumerate(parts[:LISTED]):
-        name = f"  - {one.name}" if one.above in listed else f"- {one.full_name if in_full else one.name}"
-        lines.append(Line(name, (one,) if at < SHOWN else ()))
+    for at, part in enumerate(parts[:LISTED]):
+        name = f"  - {part.name}" if part.above in listed else f"- {part.full_name if in_full else part.name}"
+        lines.append(Line(name, (part,) if at < SHOWN else ()))
     return [*lines, Line(f"- … and {len(parts) - LISTED:,} more")] if len(parts) > LISTED else lines
 
 
@@ -194,11 +194,11 @@ def _find_quotes(part: Part, chunks: Sequence[Chunk], number: int) -> Iterator[S
     """The heading, where it is written out; else what the lesson begins with."""
     title, first = part.page.title if part.page else part.title, chunks[0]
     placed = place_sections(title, [chunk.text for chunk in chunks]) if part.section is not None else []
-    own = [one for at, one in enumerate(placed) if at == part.section and one.section.title == part.title]
-    spans = [(chunks[one.chunk], one.heading.start, one.heading.end) for one in own]
-    for one in find_headings(first.text):
-        if places.title_key(one.title) == places.title_key(title) or not first.text[: one.start].strip(" #\n"):
-            spans.append((first, one.start, one.end))
+    own = [here for at, here in enumerate(placed) if at == part.section and here.section.title == part.title]
+    spans = [(chunks[here.chunk], here.heading.start, here.heading.end) for here in own]
+    for heading in find_headings(first.text):
+        if places.title_key(heading.title) == places.title_key(title) or not first.text[: heading.start].strip(" #\n"):
+            spans.append((first, heading.start, heading.end))
     spans += [(first, *line.span()) for line in re.finditer(r"\w[^\n]*", first.text)]
     for chunk, start, end in spans:
         if source := to_source(number, Passage(chunk, score=1.0, rank=number, relevance=1.0), start, end):

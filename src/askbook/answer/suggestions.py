@@ -70,11 +70,13 @@ class Suggester:
                 asked += [answered] if answered else []
                 if answered and answered.level == LEVELS[0][0]:
                     break
-            if len([one for one in asked if one.level == LEVELS[0][0]]) >= KEPT:
+            if len([candidate for candidate in asked if candidate.level == LEVELS[0][0]]) >= KEPT:
                 break
-        best = next((level for level, _, _ in LEVELS if any(one.level == level for one in asked)), None)
-        kept = sorted((one for one in asked if one.level == best), key=lambda one: -one.chance)[:KEPT]
-        return tuple(one.question for one in sorted(kept, key=lambda one: one.lesson))
+        best = next((level for level, _, _ in LEVELS if any(candidate.level == level for candidate in asked)), None)
+        kept = sorted(
+            (candidate for candidate in asked if candidate.level == best), key=lambda candidate: -candidate.chance
+        )[:KEPT]
+        return tuple(candidate.question for candidate in sorted(kept, key=lambda candidate: candidate.lesson))
 
     async def _ask(self, book_id: str, question: str, lesson: int) -> _Candidate | None:
         """As a reader's question is answered, without a model; None where it would be refused, or none was read."""
@@ -132,7 +134,7 @@ def _ask_heading(title: str) -> str | None:
 
 def _spread(lessons: Sequence[OutlineLesson]) -> list[tuple[int, OutlineLesson]]:
     """The lessons to try, each with its place: every other one through the whole book first, then those between."""
-    taught = [one for one in lessons if one.lesson > 0] or list(lessons)
+    taught = [lesson for lesson in lessons if lesson.lesson > 0] or list(lessons)
     step = max(1.0, len(taught) / LESSONS)
     picked = [(int(at * step), taught[int(at * step)]) for at in range(min(LESSONS, len(taught)))]
     return picked[::2] + picked[1::2]

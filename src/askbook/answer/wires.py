@@ -157,7 +157,7 @@ class ChatWire:
         """A part of the last call of its number. Some services give every call the same number, or none, or no id."""
         call_id, number, function = part.get("id") or "", part.get("index"), part.get("function") or {}
         name = function.get("name") or ""
-        call = next((one for one in reversed(calls) if one.number == number), None)
+        call = next((begun for begun in reversed(calls) if begun.number == number), None)
         if call is None or (call_id and call.call_id not in ("", call_id)) or (name and not call_id and number is None):
             call = ToolCall(number=number)
             calls.append(call)

@@ -63,8 +63,8 @@ class Reader:
             model = await self._open()
             plain = [_read_out(model, passage) for passage in passages]
             asked = model.encode_question(question)
-            readings = await self._judge(self._reading, asked, [(one.text,) for one in plain])
-            return [_place_in(one, reading) for one, reading in zip(plain, readings, strict=True)]
+            readings = await self._judge(self._reading, asked, [(text.text,) for text in plain])
+            return [_place_in(text, reading) for text, reading in zip(plain, readings, strict=True)]
         finally:
             self.askers -= 1
 
@@ -76,7 +76,7 @@ class Reader:
         """
         model = await self._open()
         pieces = model.encode_statement(statement)
-        premises: list[Premise] = [(_read_out(model, one).text,) for one in passages]
+        premises: list[Premise] = [(_read_out(model, passage).text,) for passage in passages]
         if len(premises) > 1:
             premises.append(tuple(text for (text,) in premises))
         return min([_best(await self._judge(self._checking, piece, premises)) for piece in pieces], default=0.0)
@@ -89,7 +89,7 @@ class Reader:
 
     async def _judge(self, task: Task[Value], asked: Asked, premises: Sequence[Premise]) -> list[Value]:
         model = await self._open()
-        cut = [tuple(one[: model.contract.passage_characters] for one in premise) for premise in premises]
+        cut = [tuple(text[: model.contract.passage_characters] for text in premise) for premise in premises]
         keys = [key_of(model.sha256, task.name, str(asked), *premise) for premise in cut]
         judged = {key: value for key in keys if (value := task.known.get(key)) is not None}
         for key, premise in zip(keys, cut, strict=True):

@@ -52,7 +52,7 @@ def find_spans(scores: Scores, null: float) -> Iterator[tuple[int, int, float]]:
 def keep_apart(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The best, best first, none over another: windows overlap, and two stretches may share a word."""
     kept: list[Span] = []
-    for span in sorted(spans, key=lambda one: (-one.chance, one.start)):
-        if len(kept) < SPANS_MAX and all(span.end <= one.start or one.end <= span.start for one in kept):
+    for span in sorted(spans, key=lambda other: (-other.chance, other.start)):
+        if len(kept) < SPANS_MAX and all(span.end <= other.start or other.end <= span.start for other in kept):
             kept.append(span)
     return tuple(kept)

@@ -53,10 +53,10 @@ def check_listing(listing: Listing, numbered: Mapping[int, Passage]) -> tuple[di
     wanted = [line for line in listing.lines if line.strip()]
     if not any(re.search(r"\w", line) for line in wanted):
         return {}, "it says nothing that can be checked"
-    for number in sorted(numbered, key=lambda one: one not in listing.cited):
+    for number in sorted(numbered, key=lambda number: number not in listing.cited):
         if place := _find_lines(wanted, numbered[number].chunk.text):
             return {number: place}, ""
-    known = {_squeeze(line) for one in numbered.values() for line in one.chunk.text.split("\n")}
+    known = {_squeeze(line) for passage in numbered.values() for line in passage.chunk.text.split("\n")}
     foreign = next((line for line in wanted if _squeeze(line) not in known), None)
     if foreign is not None:
         return {}, f"the source does not have `{foreign.strip()}`"
@@ -65,15 +65,15 @@ def check_listing(listing: Listing, numbered: Mapping[int, Passage]) -> tuple[di
 
 def _find_lines(wanted: Sequence[str], text: str) -> Span | None:
     """Each line behind the one before it, and all of them indented by as much more or less as the first."""
-    found = sorted((*_FILLED_LINE.finditer(text), *_find_spans(text)), key=lambda one: one.start())
-    lines = [(_squeeze(one[0]), _indent(one[0]), one) for one in found]
+    found = sorted((*_FILLED_LINE.finditer(text), *_find_spans(text)), key=lambda line: line.start())
+    lines = [(_squeeze(line[0]), _indent(line[0]), line) for line in found]
     wants = [(_squeeze(line), _indent(line)) for line in wanted]
     # What does not follow from the first line of an indentation on does not follow from a later one.
     firsts = {indent: at for at, (opening, indent, _) in reversed([*enumerate(lines)]) if opening == wants[0][0]}
-    for indent, at in sorted(firsts.items(), key=lambda one: one[1]):
+    for indent, at in sorted(firsts.items(), key=lambda first: first[1]):
         rest = iter(lines[at:])
         shifted = ((opening, deep + indent - wants[0][1]) for opening, deep in wants)
-        last = [next((one for *line, one in rest if tuple(line) == want), None) for want in shifted][-1]
+        last = [next((found for *line, found in rest if tuple(line) == want), None) for want in shifted][-1]
         if last is not None:
             first = lines[at][2]
             return first.end() - len(first[0].lstrip()), last.end()

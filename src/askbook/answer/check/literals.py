@@ -68,10 +68,10 @@ def find_unsaid(statement: str, source: str) -> str:
 
 def _find_unsaid(statement: str, source: str) -> Iterator[str]:
     plain = to_plain(statement)
-    yield from (f"the source does not say {one}" for one in _find_unsaid_numbers(plain, source))
+    yield from (f"the source does not say {number}" for number in _find_unsaid_numbers(plain, source))
     prose = to_plain(CODE_SPAN.sub(" ` ", statement))
-    yield from (f"the source does not have `{one}`" for one in _find_code(statement, prose) if not _has(one, source))
-    yield from (f"the source does not name {one}" for one in _find_names(prose) if not _has_name(one, source))
+    yield from (f"the source does not have `{code}`" for code in _find_code(statement, prose) if not _has(code, source))
+    yield from (f"the source does not name {name}" for name in _find_names(prose) if not _has_name(name, source))
     yield from _find_turned(plain, source)
     for words in _QUOTATION.findall(plain):
         if len(words.split()) >= 3 and words.lower() not in source.lower():
@@ -84,8 +84,12 @@ def _find_unsaid(statement: str, source: str) -> Iterator[str]:
 def _find_unsaid_numbers(plain: str, source: str) -> Iterator[str]:
     theirs, units = list(read_numbers(source)), read_units(source)
     # "Two kinds" may count what the source only names: that is for the reader to see.
-    firm = (one for one in read_numbers(plain) if one.unit or not (one.is_spelled or _has(one.written, source)))
-    return (one.written for one in firm if not any(_is_said(one, other, units) for other in theirs))
+    firm = (
+        number
+        for number in read_numbers(plain)
+        if number.unit or not (number.is_spelled or _has(number.written, source))
+    )
+    return (ours.written for ours in firm if not any(_is_said(ours, other, units) for other in theirs))
 
 
 def _is_said(ours: Number, theirs: Number, units: set[str]) -> bool:
@@ -100,9 +104,9 @@ def _is_said(ours: Number, theirs: Number, units: set[str]) -> bool:
 def _find_code(statement: str, prose: str) -> Iterator[str]:
     yield from (found[2].strip() for found in CODE_SPAN.finditer(statement))
     for found in _IDENTIFIER.finditer(prose):
-        one = found[0].rstrip(".")
-        if len(one) > 1 and not _GLUED.fullmatch(one):
-            yield one
+        code = found[0].rstrip(".")
+        if len(code) > 1 and not _GLUED.fullmatch(code):
+            yield code
 
 
 def _has(code: str, source: str) -> bool:
@@ -142,8 +146,10 @@ def _words_of(text: str) -> tuple[str, ...]:
 
 def find_denial(statement: str, sentences: Sequence[str]) -> str:
     """One "not" more or less than in every sentence that has hardly another word."""
-    alike = [one for one in sentences if _share(statement, one) >= ALIKE]
-    if alike and all((_count_denied(one, statement) - _count_denied(statement, one)) % 2 for one in alike):
+    alike = [sentence for sentence in sentences if _share(statement, sentence) >= ALIKE]
+    if alike and all(
+        (_count_denied(sentence, statement) - _count_denied(statement, sentence)) % 2 for sentence in alike
+    ):
         return "the source says it with one “not” more or less"
     return ""
 

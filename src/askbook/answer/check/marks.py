@@ -46,7 +46,7 @@ def _read_numbers(mark: str) -> Iterable[int]:
     if mark.startswith("【"):
         return [int(re.findall(r"\d+", mark)[0])]
     ranges = re.findall(r"(\d+)(?:\s?[–-]\s?(\d+))?", mark.partition("]")[0])
-    spread = (range(int(one), min(int(last or one), int(one) + MOST_NUMBERS) + 1) for one, last in ranges)
+    spread = (range(int(first), min(int(last or first), int(first) + MOST_NUMBERS) + 1) for first, last in ranges)
     return dict.fromkeys(number for numbers in spread for number in numbers)
 
 
@@ -61,8 +61,8 @@ def cited_numbers(parts: Iterable[Part]) -> tuple[int, ...]:
 
 def keep_marks(parts: Sequence[Part], cites: Sequence[int]) -> tuple[Part, ...]:
     """Marks of these passages stay where they are; those that have none get one at the end."""
-    kept = [part if isinstance(part, str) else tuple(one for one in part if one in cites) for part in parts]
-    unmarked = tuple(one for one in cites if one not in cited_numbers(kept))
+    kept = [part if isinstance(part, str) else tuple(number for number in part if number in cites) for part in parts]
+    unmarked = tuple(cite for cite in cites if cite not in cited_numbers(kept))
     if len(unmarked) < len(cites):
         return (*kept, unmarked)
     # Before the full stop, or in the last cell of a row.
@@ -83,7 +83,7 @@ def write_marks(parts: Iterable[Part], shown: Mapping[int, int]) -> str:
         if isinstance(part, str):
             text = text.rstrip(" ") + part if not part[:1].isalnum() and text.endswith(" ") else text + part
         else:
-            text += "".join(f"[{number}]" for number in dict.fromkeys(shown[one] for one in part if one in shown))
+            text += "".join(f"[{number}]" for number in dict.fromkeys(shown[mark] for mark in part if mark in shown))
     return text.rstrip()
 
 

@@ -21,7 +21,7 @@ UNIT_OF: dict[str, str] = {}
 for _entry in _UNITS.split():
     _name, _, _others = _entry.partition(":")
     _names = (_name, *filter(None, _others.split(",")))
-    UNIT_OF |= dict.fromkeys((*_names, *(f"{one}s" for one in _names if len(one) > 2)), _name)
+    UNIT_OF |= dict.fromkeys((*_names, *(f"{name}s" for name in _names if len(name) > 2)), _name)
 UNIT = "|".join(map(re.escape, sorted(UNIT_OF, key=len, reverse=True)))
 
 _SMALL = """

@@ -85,7 +85,7 @@ def _read(text: str, headings: tuple[str, ...]) -> Read:
     others = [line for line in _lines(text, 0, len(text)) if not any(_meet(line, span) for span in spans)]
     hidden = [line for line in others if not may_quote(text[slice(*line)])]
     orders = [*hidden, *(span for span in (*spans, *others) if _TO_MODEL.search(text[slice(*span)]))]
-    sentences = tuple(one for one in spans if not any(_meet(one, order) for order in orders))
+    sentences = tuple(span for span in spans if not any(_meet(span, order) for order in orders))
     kept = list(text)
     for start, end in orders:
         kept[start:end] = " " * (end - start)

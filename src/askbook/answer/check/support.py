@@ -49,7 +49,7 @@ class Support:
 
 def find_verbatim(statement: str, cited: Sequence[int], numbered: Numbered) -> Support | None:
     """Whole sentences of the book, word by word, in a cited passage before the others."""
-    for number in sorted(numbered, key=lambda one: one not in cited):
+    for number in sorted(numbered, key=lambda number: number not in cited):
         if place := read_passage(numbered[number].chunk).find_verbatim(statement):
             return Support(1.0, {number: place}, verbatim=True)
     return None
@@ -59,33 +59,33 @@ async def find_support(statement: str, cited: Sequence[int], numbered: Numbered,
     """By cited passages alone or together, or else by one that was found beside them."""
     if not numbered:
         return Support(0.0, why="nothing was found in the book")
-    reads = {number: read_passage(one.chunk) for number, one in numbered.items()}
+    reads = {number: read_passage(passage.chunk) for number, passage in numbered.items()}
     others = [number for number in reads if number not in cited]
     claim = fold_lookalikes(re.sub(r"\*\*|__", "", strip_answer(statement)).strip())
     tried = [await _weigh(claim, {number: reads[number]}, reader) for number in cited]
-    if good := [one for one in tried if one.chance >= BAR]:
-        places = {number: place for one in good for number, place in one.places.items()}
-        return Support(max(one.chance for one in good), places)
+    if good := [support for support in tried if support.chance >= BAR]:
+        places = {number: place for support in good for number, place in support.places.items()}
+        return Support(max(support.chance for support in good), places)
     if len(cited) > 1:
         tried.append(await _weigh(claim, {number: reads[number] for number in cited}, reader))
     if not tried or tried[-1].chance < BAR:
         words = read_stems(to_plain(claim))
-        near = sorted(others, key=lambda one: -len(words & read_stems(reads[one].literal)))
+        near = sorted(others, key=lambda other: -len(words & read_stems(reads[other].literal)))
         tried += [await _weigh(claim, {number: reads[number]}, reader) for number in near[:TRIED]]
-    best = max(tried, key=lambda one: one.chance)
+    best = max(tried, key=lambda support: support.chance)
     return replace(best, why=tried[0].why)
 
 
 async def _weigh(claim: str, reads: Mapping[int, Read], reader: Reader | None) -> Support:
     """What these passages, taken together, make of it."""
-    source = " ".join(one.literal for one in reads.values())
-    sentences = [one.text[slice(*span)] for one in reads.values() for span in one.sentences]
+    source = " ".join(read.literal for read in reads.values())
+    sentences = [read.text[slice(*span)] for read in reads.values() for span in read.sentences]
     if why := find_unsaid(claim, source) or find_denial(claim, sentences):
         return Support(0.0, why=why)
-    places = {number: one.find_nearest(claim) for number, one in reads.items()}
+    places = {number: read.find_nearest(claim) for number, read in reads.items()}
     if reader is None:
         words = read_stems(to_plain(claim))
         return Support(float(len(words & read_stems(source)) >= WORDS * max(len(words), 1)), places)
-    whole = await reader.check(claim, [one.premise for one in reads.values()])
-    near = await reader.check(claim, ["\n".join(one.narrow(claim) for one in reads.values())])
+    whole = await reader.check(claim, [read.premise for read in reads.values()])
+    near = await reader.check(claim, ["\n".join(read.narrow(claim) for read in reads.values())])
     return Support(max(whole, near), places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
@@ -78,6 +78,7 @@ def say_left_out(removed: Sequence[Statement]) -> tuple[str, ...]:
             return (f"{number} sentences were left out: the book does not support them.",)
 
 
+@dataclass
 class Checking:
     """Holds a model's text back until a sentence, list item, row or listing of it is whole and checked.
 
@@ -85,21 +86,19 @@ class Checking:
     judge is asked once, for all such sentences together.
     """
 
-    def __init__(
-        self,
-        numbered: Numbered,
-        unsupported: UnsupportedChoice,
-        is_book_link: IsBookLink,
-        secret: str = "",
-        reader: Reader | None = None,
-        judge: Judge | None = None,
-        question: str = "",
-    ) -> None:
-        self._numbered, self._is_book_link, self._question = numbered, is_book_link, question
-        self._unsupported: UnsupportedChoice = unsupported
-        self._reader, self._judge = reader, judge
-        self._secret = Secret(secret)
-        self._cutter, self._page = Cutter(), Page()
+    numbered: Numbered
+    unsupported: UnsupportedChoice
+    is_book_link: IsBookLink
+    secret: InitVar[str] = ""
+    reader: Reader | None = None
+    judge: Judge | None = None
+    question: str = ""
+    statements: list[Statement] = field(default_factory=list[Statement])
+    removed: list[Statement] = field(default_factory=list[Statement])
+    said_not_in_book: bool = False
+
+    def __post_init__(self, secret: str) -> None:
+        self._secret, self._cutter, self._page = Secret(secret), Cutter(), Page()
         self._held: list[Checked] = []
         self._before: Cut | None = None
         self._head: list[str] = []
@@ -109,9 +108,6 @@ class Checking:
         """The last that was shown."""
         self._cited: dict[int, Span] = {}
         """By the numbers that the model was given, in the order in which they are shown."""
-        self.statements: list[Statement] = []
-        self.removed: list[Statement] = []
-        self.said_not_in_book = False
 
     @property
     def text(self) -> str:
@@ -137,7 +133,7 @@ class Checking:
 
     def sources(self) -> tuple[Source, ...]:
         found = (
-            to_source(at, self._numbered[number], *span) for at, (number, span) in enumerate(self._cited.items(), 1)
+            to_source(at, self.numbered[number], *span) for at, (number, span) in enumerate(self._cited.items(), 1)
         )
         return tuple(source for source in found if source is not None)
 
@@ -157,14 +153,14 @@ class Checking:
     async def _ask_judge(self) -> list[Checked]:
         """What was held, with the judge's word on what is doubted."""
         doubted = [checked for checked in self._held if checked.is_doubted]
-        if not doubted or self._judge is None:
+        if not doubted or self.judge is None:
             return self._held
-        found = tuple(self._numbered.values())
+        found = tuple(self.numbered.values())
         doubts = [
-            Doubt(checked.text, tuple(self._numbered[number] for number in checked.places) or found)
+            Doubt(checked.text, tuple(self.numbered[number] for number in checked.places) or found)
             for checked in doubted
         ]
-        kept = dict(zip(map(id, doubted), await self._judge(doubts), strict=False))
+        kept = dict(zip(map(id, doubted), await self.judge(doubts), strict=False))
         return [
             replace(held, fate="refuse") if held.is_doubted and not kept.get(id(held)) else held for held in self._held
         ]
@@ -187,36 +183,36 @@ class Checking:
 
     async def _check_sentence(self, cut: Cut) -> Checked:
         text = self._make_safe(cut.text)
-        parts = read_marks(text, self._numbered)
+        parts = read_marks(text, self.numbered)
         bare = without_marks(parts).strip()
         opens = cut.kind == "heading" or is_opening(bare)
         in_sources = self._in_footer and (cut.is_item or text.startswith(("[", "【")))
         self._in_footer = is_footer(bare) or in_sources
         if self._in_footer or not re.search(r"\w", bare):
             return Checked(cut, "drop")
-        support = find_verbatim(bare, cited_numbers(parts), self._numbered)
+        support = find_verbatim(bare, cited_numbers(parts), self.numbered)
         if support is None and says_absent(bare):
             return Checked(cut, "absent")
         if support is None and not opens and is_courtesy(bare):
             return Checked(cut, "drop")
-        if why := find_wrong_answer(bare, self._question):
+        if why := find_wrong_answer(bare, self.question):
             return Checked(cut, "refuse", bare, why)
-        support = support or await find_support(bare, cited_numbers(parts), self._numbered, self._reader)
+        support = support or await find_support(bare, cited_numbers(parts), self.numbered, self.reader)
         if opens and not cited_numbers(parts):
             return Checked(cut, "wait" if support.chance >= OPENS else "refuse", bare, support.why, (bare,))
         return self._decide(cut, "wait" if opens else "show", bare, parts, support)
 
     async def _check_row(self, cut: Cut) -> Checked:
         text = self._make_safe(cut.text)
-        parts = read_marks(text, self._numbered)
+        parts = read_marks(text, self.numbered)
         bare = without_marks(parts).strip()
         cells = [cell.strip() for cell in bare.strip("|").split("|")]
         if not re.search(r"\w", bare):
             return Checked(cut, "wait", bare, parts=(bare,))
-        support = find_verbatim(f"| {' | '.join(cells)} |", cited_numbers(parts), self._numbered)
+        support = find_verbatim(f"| {' | '.join(cells)} |", cited_numbers(parts), self.numbered)
         if not cut.goes_on(self._before):
             self._head = cells
-            support = support or await find_support(", ".join(cells), (), self._numbered, self._reader)
+            support = support or await find_support(", ".join(cells), (), self.numbered, self.reader)
             if support.chance < OPENS:
                 self._leave_out(bare, support.why)
                 bare = "|" + " |" * len(cells)
@@ -225,19 +221,19 @@ class Checking:
             return Checked(cut, "refuse", bare, f"the source does not say “{answer}” there")
         named = zip_longest(self._head, cells, fillvalue="")
         claim = "; ".join(f"{head}: {cell}" if head else cell for head, cell in named if cell)
-        support = support or await find_support(claim, cited_numbers(parts), self._numbered, self._reader)
+        support = support or await find_support(claim, cited_numbers(parts), self.numbered, self.reader)
         return self._decide(cut, "show", bare, parts, support)
 
     def _check_listing(self, cut: Cut) -> Checked:
-        listing = read_listing(clean(cut.text), cut.prefix, self._numbered)
+        listing = read_listing(clean(cut.text), cut.prefix, self.numbered)
         indent = " " * len(gap_before(cut).prefix)
         text = write_listing(listing, indent)
-        found, why = check_listing(listing, self._numbered)
+        found, why = check_listing(listing, self.numbered)
         marked = (f"{text}\n{indent}", tuple(found))
         return Checked(cut, "refuse" if why else "show", text, why, marked, found)
 
     def _decide(self, cut: Cut, fate: Fate, bare: str, parts: Sequence[Part], support: Support) -> Checked:
-        doubted = support.is_unsure and self._judge is not None
+        doubted = support.is_unsure and self.judge is not None
         if support.chance < BAR and not doubted:
             return Checked(cut, "refuse", bare, support.why)
         verdict: Verdict = "verbatim" if support.verbatim else "supported"
@@ -245,7 +241,7 @@ class Checking:
         return Checked(cut, fate, bare, UNSAID, marked, support.places, verdict, doubted)
 
     def _make_safe(self, text: str) -> str:
-        return keep_book_links(unlink_marks(clean(text)), self._is_book_link)
+        return keep_book_links(unlink_marks(clean(text)), self.is_book_link)
 
     # --- the page -----------------------------------------------------------------------------------
 
@@ -256,7 +252,7 @@ class Checking:
                 self._show(checked)
             case "wait":
                 self._page.wait(checked.cut, lambda: self._write(checked))
-            case "refuse" if self._unsupported == "mark":
+            case "refuse" if self.unsupported == "mark":
                 self._show(replace(checked, parts=(_mark(checked),), places={}, verdict="unsupported"))
             case "refuse" | "remove":
                 self._leave_out(checked.text, checked.why)
@@ -279,7 +275,7 @@ class Checking:
     def _write(self, checked: Checked) -> str:
         """With its marks as they are shown."""
         for number in sorted(checked.places, key=cited_numbers(checked.parts).index):
-            quote = find_longest_run(self._numbered[number].chunk, *checked.places[number])
+            quote = find_longest_run(self.numbered[number].chunk, *checked.places[number])
             self._cited.setdefault(number, quote)
         shown = {number: at for at, number in enumerate(self._cited, start=1)}
         text = write_marks(checked.parts, shown)

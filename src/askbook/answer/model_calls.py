@@ -252,24 +252,17 @@ class RetryingModel(Model):
             try:
                 items = await self._try(request, heard, attempt)
             except CallFailed as failure:
-                wait = None if heard.passed_on or attempt == TRIES else self._choose_wait(failure, attempt)
-                if wait is None:
+                wait = self._config.first_wait * 2 ** (attempt - 1) if failure.wait is None else failure.wait
+                if heard.passed_on or attempt == TRIES or not failure.again or wait >= self._left():
                     self._note("failed_permanent", attempt, failure.why)
                     raise
                 self._note("retrying", attempt, failure.why)
-                await asyncio.sleep(wait)
+                spread = random.uniform(1.0, 1.0 + JITTER)  # noqa: S311 it hides nothing
+                await asyncio.sleep(min(wait * spread, self._left()))
             else:
                 self._note("succeeded", attempt)
                 return items
         raise AssertionError("the last try ends it")
-
-    def _choose_wait(self, failure: CallFailed, attempt: int) -> float | None:
-        """None where there is no use in another try, or no time."""
-        wait = self._config.first_wait * 2 ** (attempt - 1) if failure.wait is None else failure.wait
-        if not failure.again or wait >= self._left():
-            return None
-        spread = random.uniform(1.0, 1.0 + JITTER)  # noqa: S311 it hides nothing
-        return min(wait * spread, self._left())
 
     async def _try(self, request: Request, heard: Heard, attempt: int) -> list[ResponseOutputItem]:
         ticket, self._probe = self._probe or self._breaker.enter(), None

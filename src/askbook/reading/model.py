@@ -69,15 +69,9 @@ def _advise(weights: Weights) -> str:
 # --- what a file says of itself -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A logit → a chance, as it was fitted on held-out data, for even odds: half of the statements are true."""
-
-    slope: float
-    shift: float
-
-    def chance(self, logit: float) -> float:
-        return to_chance(self.slope * logit + self.shift)
+Curve = tuple[FiniteFloat, FiniteFloat]
+"""Slope and shift: from a logit to a chance, as fitted on held-out data, for even odds: half of the statements are
+true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +81,9 @@ class Contract:
     name: str
     pair_tokens: Annotated[int, Field(ge=16, le=8192)]
     question_tokens: Annotated[int, Field(ge=1, le=4096)]
-    answers: tuple[FiniteFloat, FiniteFloat]
-    supports: tuple[FiniteFloat, FiniteFloat]
+    answers: Curve
+    supports: Curve
     tokenizer: str
-
-    @property
-    def answering(self) -> Curve:
-        return Curve(*self.answers)
-
-    @property
-    def supporting(self) -> Curve:
-        return Curve(*self.supports)
 
     @property
     def passage_characters(self) -> int:
@@ -106,6 +92,11 @@ class Contract:
     @property
     def question_characters(self) -> int:
         return self.question_tokens * CHARACTERS_A_TOKEN
+
+
+def bend(curve: Curve, logit: float) -> float:
+    slope, shift = curve
+    return to_chance(slope * logit + shift)
 
 
 def read_contract(session: InferenceSession, weights: Weights) -> Contract:

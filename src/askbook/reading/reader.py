@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from askbook.cache import Cache, key_of
 from askbook.onnx import Lane, Weights, share
-from askbook.reading.model import Contract, Model, Output, open_model
+from askbook.reading.model import Contract, Model, Output, bend, open_model
 from askbook.reading.plain import Plain, read_out
 from askbook.reading.spans import Span, find_spans, keep_apart, score_spans
 from askbook.reading.windows import Asked, Window, split_windows
@@ -129,7 +129,7 @@ def _to_reading(contract: Contract, window: Window, output: Output) -> Reading:
     if window.is_empty:
         return Reading(output.relevance, 0.0, ())
     scores = score_spans(output.starts, output.ends)
-    answers = contract.answering.chance(output.answerable + float(scores.max()) - output.null)
+    answers = bend(contract.answers, output.answerable + float(scores.max()) - output.null)
     words = window.words
     spans = (Span(words[first][0], words[last][1], chance) for first, last, chance in find_spans(scores, output.null))
     return Reading(output.relevance, answers, keep_apart(spans))
@@ -144,7 +144,7 @@ def _join_readings(readings: list[Reading]) -> Reading:
 
 
 def _to_support(contract: Contract, window: Window, output: Output) -> float:
-    return 0.0 if window.is_empty else contract.supporting.chance(output.supported)
+    return 0.0 if window.is_empty else bend(contract.supports, output.supported)
 
 
 def _best(chances: list[float]) -> float:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("askbook.model")
 
 TURNS_MAX = SEARCHES_MAX + 4
-"""Calls of the model for one question: its searches, one too many, the answer, and two that were spoilt."""
+"""Model calls for one question: its searches, one search too many, the answer, and two failed calls."""
 HISTORY_CHARACTERS = 12_000
 MESSAGE_CHARACTERS = 3_000
 KEY_LENGTH = 40
@@ -44,19 +44,17 @@ _MARK = re.compile(rf" ?(?<!\w){MARK.pattern}")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The next part of the model's text, as it came."""
-
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The last event, also of a question that failed: tokens as the service counts them, and every call to it."""
+    """Always the last event: the tokens that the service counted, and the calls to it."""
 
     tokens: int
     tries: int
     cut_short: bool = False
-    """The model's tokens ran out before its answer did."""
+    """The model ran out of tokens."""
 
 
 AgentEvent = Tried | Written | Spent
@@ -81,17 +79,16 @@ class AgentConfig:
     top_k: int = 5
     score_threshold: float = 0.0
     generation_seconds: float = 60.0
-    """For the whole answer: every call of the model, every search, all retries and waits."""
+    """For the whole answer, with all calls, searches, retries and waits."""
     ask_seconds: float = 5.0
-    """How long a question waits for a model that is silent."""
+    """How long a question waits for a silent model."""
     max_turns: int = 50
-    """Earlier turns that the model is told."""
+    """Earlier turns that the model is shown."""
     first_wait: float = 1.0
     """Before the second try; each further wait is twice as long."""
     system_prompt: str = field(default_factory=lambda: read_prompt("answer"), repr=False)
-    """The rules."""
     added: str = field(default="", repr=False)
-    """What the owner of the book tells the model besides."""
+    """What the book's owner adds to the rules."""
 
     @property
     def instructions(self) -> str:
@@ -99,7 +96,7 @@ class AgentConfig:
 
 
 def check_config(config: AgentConfig) -> None:
-    """Raises an InputError that names the setting; it never shows the key."""
+    """Raises an InputError that names the setting and never shows the key."""
     host = urlsplit(config.base_url).hostname or ""
     if not config.model.strip():
         raise InputError("no model is named", "Set OPENAI_MODEL.", code="E001")
@@ -139,7 +136,7 @@ def check_config(config: AgentConfig) -> None:
 
 
 class BookAgent:
-    """One model at one address, for all questions: they share its connections and its breaker."""
+    """One model at one address. All questions share its connections and its breaker."""
 
     def __init__(self, config: AgentConfig, breaker: Breaker | None = None) -> None:
         check_config(config)
@@ -153,7 +150,7 @@ class BookAgent:
         return self._config.model
 
     async def open(self) -> Service:
-        """Done by the first question; done before, it saves that question the import of the SDK."""
+        """The first question does it, unless it was done before: importing the SDK takes time."""
         async with self._opening:
             if self._service is None:
                 self._service = await asyncio.to_thread(_open_service, self._config)
@@ -202,7 +199,7 @@ class BookAgent:
         return read_verdicts(said, len(doubts)), tokens
 
     async def _run(self, model: RetryingModel, tool: RetrievalTool, messages: list[TResponseInputItem]) -> None:
-        """The SDK's runner, and why it failed in our words."""
+        """Runs the SDK's runner and translates its failures."""
         from agents import Agent, AgentsException, FunctionTool, MaxTurnsExceeded, ModelSettings, RunConfig, Runner
 
         from askbook.answer.wires import LATER, CallFailed
@@ -275,7 +272,7 @@ def _open_service(config: AgentConfig) -> Service:
 
 
 def to_input(question: str, history: Sequence[Message], max_turns: int) -> list[TResponseInputItem]:
-    """The newest turns that fit, whole turns only, then the question."""
+    """The newest whole turns that fit, then the question."""
     told: list[TResponseInputItem] = []
     room = HISTORY_CHARACTERS
     pairs = list(zip(history[::2], history[1::2], strict=False))

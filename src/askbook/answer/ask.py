@@ -90,13 +90,11 @@ NOT_ANSWERED = "The nearest sections do not answer it: name the topic, or look i
 LATER = "Ask again later: the embedder does not answer."
 BROKEN_OFF = "The model broke off; what is here was checked."
 SURE = Confidence(1.0, 1.0, 1.0, 1, 0.0, "high", True)
-"""Of what the structure of the book tells."""
+"""The confidence of what the book's structure answers."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What answering needs, open."""
-
     ledger: Ledger
     threads: Threads
     questions: Questions
@@ -112,7 +110,7 @@ class Parts:
     check: CheckChoice = "model"
     ask_seconds: float = 5.0
     outages: tuple[str, ...] = ()
-    """What has been missing from the start."""
+    """Services that were down when askbook started."""
 
 
 def ask(parts: Parts, question: Question) -> AsyncGenerator[AnswerEvent]:
@@ -137,7 +135,6 @@ class _Asked:
     text: str
     thread: Thread
     history: Sequence[Message]
-    """The turns that count."""
     turns: Sequence[Turn]
     meaning: Resolved
     filters: Filters
@@ -145,25 +142,24 @@ class _Asked:
 
 
 class _Inquiry:
-    """One question: its steps in their order, and what they took."""
+    """One question: its steps in order, and what they cost."""
 
     def __init__(self, parts: Parts, question: Question, send: Callable[[AnswerEvent], None]) -> None:
         self.parts, self.question, self.send = parts, question, send
         self.clock = asyncio.get_running_loop().time
         self.started, self.asked_at = self.clock(), datetime.now(UTC)
         self.begin_by = self.started + parts.ask_seconds
-        """A model that has not begun to write by then is given up."""
+        """A model that has written nothing by then is given up."""
         self.searched = ""
         self.outcomes: list[SearchOutcome] = []
         self.outages: list[str] = []
-        """Which services did not take part, as readers are told."""
+        """Notices about services that did not take part."""
         self.found = Appraisal((), (), SURE, None)
-        """What the reply may be made of."""
         self.rated: dict[str, Passage] = {}
-        """All that was found for the question, as it was rated, by its chunk."""
+        """Every passage that was found for the question, by chunk id."""
         self.retrievals: list[Retrieval] = []
         self.retrieved: set[str] = set()
-        """The ids of all chunks that a search returned."""
+        """Chunk ids over all searches."""
         self.generation_seconds = 0.0
         self.model: str | None = None
         self.tokens = self.tries = 0
@@ -222,7 +218,7 @@ class _Inquiry:
     # --- what is asked ------------------------------------------------------------------------------
 
     async def _understand(self, text: str, thread: Thread) -> _Asked | Reply:
-        """A Reply where nothing is to be searched: a command, a question about the book's structure, or none at all."""
+        """A Reply where there is nothing to search for: a command, a question about the book's structure, or no question."""
         if is_command(text):
             return _decline("Ask about what the book says.")
         question, parts = self.question, self.parts
@@ -329,7 +325,7 @@ class _Inquiry:
             self.generation_seconds = self.clock() - started
 
     def _extract(self, asked: _Asked, notices: tuple[str, ...]) -> Reply:
-        """In the book's own words. Who asks for more is not told again what the thread has said."""
+        """In the book's own words. A reader who asks for more is not shown again what the thread already said."""
         self.model, confidence = None, self.found.confidence
         told = asked.thread.messages if asked.meaning.kind in ASKS_FOR_MORE else ()
         said = "\n".join(message.content for message in told if message.role == "assistant")
@@ -343,7 +339,7 @@ class _Inquiry:
         return Answer(draft.text, draft.sources, draft.statements, (), confidence, "extractive", notices)
 
     async def _generate(self, asked: _Asked, agent: BookAgent, notices: tuple[str, ...]) -> Reply:
-        """By a model, whose every sentence is checked before it is sent."""
+        """By a model. Every sentence is checked before it is sent."""
         numbered: dict[int, Passage] = {}
         is_cut_short, is_late, tool_seconds, begun = False, False, 0.0, self.clock()
 
@@ -359,7 +355,7 @@ class _Inquiry:
             return supported
 
         async def search(query: str, top_k: int, threshold: float) -> list[tuple[int, Passage]]:
-            """Of this book and these filters alone. A passage keeps its number over all searches."""
+            """Searches this book with these filters only. A passage keeps its number over all searches."""
             nonlocal tool_seconds
             searching = self.clock()
             try:
@@ -445,7 +441,7 @@ class _Inquiry:
     # --- what is kept -----------------------------------------------------------------------------
 
     def _tell_outages(self, reply: Reply) -> Reply:
-        """What did not take part is said; and what half a search did not find may still be in the book."""
+        """Adds the notices. After a search by words alone, "not in the book" becomes "provider down"."""
         notices = tuple(dict.fromkeys(self.outages))
         if isinstance(reply, Refusal) and reply.reason == "not_in_book" and WORDS_ONLY in notices:
             return replace(reply, reason="provider_down", text=NOT_BY_WORDS, advice=LATER, notices=notices)
@@ -498,7 +494,7 @@ class _Inquiry:
 
 
 def _check(question: Question) -> str:
-    """The question as it is asked: no NUL, no half of a character, no blanks around it."""
+    """The cleaned question: no NUL, no lone surrogates, no blanks around it."""
     text = clean(question.text.encode("utf-8", "replace").decode("utf-8")).strip()
     if not text:
         raise InputError("The question is empty", "Ask something about the book.", code="E005")

@@ -41,33 +41,33 @@ Fate = Literal["show", "wait", "refuse", "remove", "absent", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A sentence that the reader is not sure of, and the passages that may say it."""
+    """A sentence that the reader is unsure of, and the passages that may support it."""
 
     sentence: str
     passages: tuple[Passage, ...]
 
 
 Judge = Callable[[Sequence[Doubt]], Awaitable[Sequence[bool]]]
-"""Which of these sentences their passages say. Whatever it cannot tell is a no."""
+"""Which of these sentences their passages support; when unsure, False."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A cut and what becomes of it; cites by the numbers that the model was given."""
+    """A cut and what becomes of it. It cites by the numbers that the model was given."""
 
     cut: Cut
     fate: Fate
     text: str = ""
     why: str = UNSAID
     parts: tuple[Part, ...] = ()
-    """The text with its marks apart, to be written again with the numbers shown."""
+    """The text and its marks; written again with the numbers that readers see."""
     places: Mapping[int, Span] = field(default_factory=dict[int, Span])
     verdict: Verdict = "supported"
     is_doubted: bool = False
 
 
 def say_left_out(removed: Sequence[Statement]) -> tuple[str, ...]:
-    """What a reader must know of an answer in which something is missing."""
+    """The notice for an answer from which sentences were removed."""
     match sum(statement.why not in (HALF, LEAKED) for statement in removed):
         case 0:
             return ()
@@ -102,24 +102,23 @@ class Checking:
         self._held: list[Checked] = []
         self._before: Cut | None = None
         self._head: list[str] = []
-        """The cells over the rows that come."""
+        """The table head's cells."""
         self._in_footer = False
         self._said = ""
-        """The last that was shown."""
+        """The text that was shown last."""
         self._cited: dict[int, Span] = {}
-        """By the numbers that the model was given, in the order in which they are shown."""
+        """By the numbers that the model was given, in the order shown."""
 
     @property
     def text(self) -> str:
-        """All that was sent on."""
         return self._page.text
 
     async def feed(self, delta: str) -> str:
-        """What may be sent on now; all of it, put together, is the answer."""
+        """The next part of the answer that may be sent."""
         return await self._check_all(self._cutter.feed(drop_invisible(delta)))
 
     async def finish(self, cut_short: bool = False) -> str:
-        """`cut_short`: the model was stopped, and did not end by itself."""
+        """`cut_short`: the model was stopped before it ended."""
         cuts = list(self._cutter.finish())
         half = cuts.pop() if cut_short and cuts and not is_whole(cuts[-1]) else None
         sent = await self._check_all(cuts)
@@ -151,7 +150,7 @@ class Checking:
         return self.text[start:]
 
     async def _ask_judge(self) -> list[Checked]:
-        """What was held, with the judge's word on what is doubted."""
+        """The held sentences, after the judge has decided on the doubted ones."""
         doubted = [checked for checked in self._held if checked.is_doubted]
         if not doubted or self.judge is None:
             return self._held
@@ -273,7 +272,7 @@ class Checking:
             self._page.show(lambda: self._write(checked))
 
     def _write(self, checked: Checked) -> str:
-        """With its marks as they are shown."""
+        """The text with the marks that readers see."""
         for number in sorted(checked.places, key=cited_numbers(checked.parts).index):
             quote = find_longest_run(self.numbered[number].chunk, *checked.places[number])
             self._cited.setdefault(number, quote)

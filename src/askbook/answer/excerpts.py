@@ -16,11 +16,11 @@ ExcerptKind = Literal["text", "code", "table"]
 Run = tuple[int, int]
 
 WORDS = 110
-"""A section that is no longer is one excerpt."""
+"""A section with no more words is one excerpt."""
 BLOCK_WORDS, STEPS_WORDS = 145, 250
-"""A block that is longer is cut; steps that are followed one by one stay together longer."""
+"""Longer blocks are cut; steps may be longer."""
 LINES, ROWS = 40, 12
-"""Of a listing and of a table: longer ones are cut, and each part is shown in its frame."""
+"""Longer listings and tables are cut; each part is shown in its frame."""
 _FORMULA_NEXT = re.compile(r"[\s>]*(?:\$\$|\\\[|\\begin\{)")
 
 
@@ -33,7 +33,7 @@ class Excerpt:
     end: int
     kind: ExcerptKind = "text"
     headings: tuple[str, ...] = ()
-    """Those of the chunk's own text above it."""
+    """Those above it in the chunk's own text."""
 
     @property
     def text(self) -> str:
@@ -50,17 +50,17 @@ class Excerpt:
 
     @property
     def place(self) -> Run | None:
-        """Its characters in the file; none where they are not in the file's order. Labels and markup may differ."""
+        """Its characters in the file; None where the file has them in another order. Labels and markup may differ."""
         return find_stretch(self.passage.chunk, self.start, self.end)
 
     @property
     def quote(self) -> Run:
-        """The most of it that the file has in one run."""
+        """The longest part of it that the file has in one run."""
         return find_longest_run(self.passage.chunk, self.start, self.end)
 
     @property
     def frame(self) -> tuple[str, str]:
-        """What a part is shown in: the lines that head a table, the fences of a listing."""
+        """What a part is shown in: the head of a table, the fences of a listing."""
         around = None if self.kind == "text" else self.find_unit(self.start)
         if around is None:
             return "", ""
@@ -79,7 +79,7 @@ class Excerpt:
         return same and not one.passage.chunk.text[one.end : two.start].strip("\n\t >*+-0123456789.)")
 
     def overlaps(self, other: Excerpt) -> bool:
-        """In the file: chunks of one lesson overlap."""
+        """Chunks of one lesson overlap in the file."""
         if self.passage.chunk.source_file != other.passage.chunk.source_file:
             return False
         one, two = self.place, other.place
@@ -87,7 +87,7 @@ class Excerpt:
 
 
 def split_passage(passage: Passage) -> list[Excerpt]:
-    """All that may be shown of it, in order. What its file does not have in one run is cut at blocks, or left out."""
+    """All that may be shown of it, in order. What the file does not have in one run is cut at blocks or left out."""
     text = passage.chunk.text
     groups: list[list[Block]] = []
     for block in split_blocks(text):
@@ -104,7 +104,7 @@ def split_passage(passage: Passage) -> list[Excerpt]:
 
 
 def join(first: Excerpt, second: Excerpt) -> Excerpt | None:
-    """Two that stand side by side in one section, as one."""
+    """Two neighbours in one section as one excerpt."""
     if {first.kind, second.kind} != {"text"} or not first.lies_beside(second):
         return None
     joined = replace(first, start=min(first.start, second.start), end=max(first.end, second.end))
@@ -112,7 +112,7 @@ def join(first: Excerpt, second: Excerpt) -> Excerpt | None:
 
 
 def narrow(excerpt: Excerpt, place: int) -> Excerpt:
-    """The paragraph alone that holds a place of the text; lists, listings and tables stay with what introduces them."""
+    """Only the paragraph that holds the place; lists, listings and tables stay with what introduces them."""
     inside = [block for block in split_blocks(excerpt.passage.chunk.text) if excerpt.start <= block.start < excerpt.end]
     holding = next((block for block in inside if block.start <= place < block.end), None)
     if holding is None or holding.kind != "prose" or _introduces(excerpt.passage.chunk.text, holding):
@@ -122,7 +122,7 @@ def narrow(excerpt: Excerpt, place: int) -> Excerpt:
 
 
 def leave_out(excerpt: Excerpt, is_known: Callable[[str], bool]) -> Excerpt | None:
-    """What is new in it: the longest run of its blocks that are not known. None where all are."""
+    """Its longest run of unknown blocks; None where all are known."""
     text = excerpt.passage.chunk.text
     if excerpt.kind != "text":
         return None if is_known(excerpt.text) else excerpt
@@ -140,7 +140,7 @@ def leave_out(excerpt: Excerpt, is_known: Callable[[str], bool]) -> Excerpt | No
 
 
 def _belongs(text: str, group: Sequence[Block], block: Block) -> bool:
-    """Of one section, with nothing between that may not be shown, and no more than is read out at once."""
+    """In the same section, with nothing unquotable between, and not too long together."""
     last = group[-1]
     between = text[last.end : block.start].strip("\n\t >")
     if between or last.headings != block.headings or not (_is_short(text, last) and _is_short(text, block)):
@@ -153,7 +153,7 @@ def _introduces(text: str, block: Block) -> bool:
 
 
 def _is_short(text: str, block: Block) -> bool:
-    """And nothing in it that may not be quoted."""
+    """And all of it may be quoted."""
     if not lies_close(text, block.units, block.start, block.end):
         return False
     lines = text.count("\n", block.start, block.end)
@@ -195,7 +195,7 @@ def _split_block(passage: Passage, block: Block) -> Iterator[Excerpt]:
 
 
 def _fill(text: str, block: Block, parts: Iterable[Run]) -> Iterator[Run]:
-    """Sentences or items in a row, as many as are read out at once."""
+    """Runs of sentences or items, each as long as an excerpt may be."""
     run: Run | None = None
     for start, end in parts:
         longer = (run[0], end) if run else (start, end)

@@ -1,4 +1,4 @@
-"""The model as a judge: asked once for all sentences that the reader is not sure of. It says; code decides."""
+"""The model as a judge: asked once, for all sentences that the reader is unsure of."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Verdicts(BaseModel):
 
 
 def write_case(doubts: Sequence[Doubt]) -> str:
-    """The passages once each, as data, and every sentence with the numbers of its own."""
+    """Each passage once, as data, and each sentence with the numbers of its passages."""
     chunks = {passage.chunk.id: passage.chunk for doubt in doubts for passage in doubt.passages}
     numbers = {chunk_id: at for at, chunk_id in enumerate(chunks, 1)}
     told = [
@@ -53,7 +53,7 @@ def write_case(doubts: Sequence[Doubt]) -> str:
 
 
 def read_verdicts(said: str, count: int) -> list[bool]:
-    """No where it says nothing, says both, or says something that cannot be read."""
+    """False where a verdict is missing, contradictory or unreadable."""
     try:
         verdicts = _Verdicts.model_validate_json(said).verdicts
     except ValidationError:

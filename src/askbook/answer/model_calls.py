@@ -49,18 +49,18 @@ log = logging.getLogger("askbook.model")
 
 TRIES = 3
 JITTER = 0.25
-"""Waits are up to so much longer, so that callers who failed together do not come back together."""
+"""Waits grow by up to this share, so that callers who failed together do not return together."""
 CONNECT_SECONDS = 5.0
 CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
 ERROR_BYTES = 64 * 1024
-"""As much of an error's body is read as may hold its code."""
+"""How much of an error's body is read for its code."""
 JUDGE_SECONDS = 20.0
 LINGER_SECONDS = 0.5
-"""How long the end of a stream is waited for once the answer is whole; its connection can then be used again."""
+"""How long the rest of a stream is awaited once the answer is whole, so that its connection can be reused."""
 LEAST_SHARE = 0.5
-"""A call that had less than this of the time for a question is not to blame for being late."""
+"""A call that had a smaller share of the question's time is not blamed for being late."""
 MOMENT = 0.01
-"""Two timers set for the same moment may fire so far apart."""
+"""Two timers set for the same moment may fire this far apart."""
 
 _REFUSED = (
     "Check OPENAI_MODEL, AGENT_TEMPERATURE and AGENT_MAX_TOKENS: the model may not allow them, or not call tools."
@@ -81,7 +81,7 @@ _UNREADABLE = "Check that OPENAI_BASE_URL is an OpenAI-compatible address that s
 
 
 _UNREADABLE_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-"""What an answer that is not of the form it should have makes of the code that reads it."""
+"""What the code that reads an answer raises when the answer is malformed."""
 _FAILURES = (CallFailed, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS)
 
 
@@ -89,7 +89,7 @@ _FAILURES = (CallFailed, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS)
 
 
 class Service:
-    """A model at its address. It is tried once, and no redirect is followed: what is asked goes there alone."""
+    """A model at its address. No redirect is followed: questions go to this address only."""
 
     def __init__(
         self, base_url: str, api_key: str | None, model: str, api: Literal["chat", "responses"], seconds: float
@@ -155,7 +155,7 @@ async def _check_head(response: httpx2.Response) -> None:
 
 
 async def _read_error(response: httpx2.Response) -> dict[str, Any]:
-    """Nothing where it does not come, or is none: the status alone tells enough."""
+    """Empty where no error can be read: the status is enough."""
     body = b""
     try:
         async with asyncio.timeout(LINGER_SECONDS):
@@ -223,11 +223,11 @@ class RetryingModel(Model):
         self._call_ids: set[str] = set()
         self._searched_for_it = False
         self._probe: Ticket | None = None
-        """Kept from a call for the tool to the next: a service is back when an answer is whole."""
+        """Kept over tool calls: a service counts as back once an answer is whole."""
         self._silent_since = 0.0
         self.wrote = False
         self.cut_short = False
-        """The tokens of the last response ran out: its last sentence may lack its end."""
+        """The last response ran out of tokens, so its last sentence may lack its end."""
         self.tokens = self.tries = 0
 
     async def get_response(
@@ -298,13 +298,13 @@ class RetryingModel(Model):
                 self._breaker.settle(ticket, outcome)
 
     def let_go(self) -> None:
-        """A probe that came to no whole answer says nothing."""
+        """Settles a probe that led to no whole answer."""
         if self._probe is not None:
             self._breaker.settle(self._probe, "neither")
             self._probe = None
 
     def _was_cut_for_silence(self) -> bool:
-        """Not because the reader left, or because the search took the time."""
+        """As opposed to: the reader left, or the search took the time."""
         silent = -self._until(self._silent_since)
         time_is_up = self._until(self._begin_by + (self._config.ask_seconds if self.wrote else 0.0)) <= MOMENT
         return (
@@ -314,7 +314,7 @@ class RetryingModel(Model):
         )
 
     def _accept(self, heard: Heard) -> list[ResponseOutputItem]:
-        """What was heard as the runner needs it: calls and text, or what is done instead."""
+        """The response as the runner needs it: text and tool calls."""
         self.tokens += heard.tokens
         calls = heard.calls
         if not calls and heard.declined:
@@ -334,7 +334,7 @@ class RetryingModel(Model):
         return [*said, *(self._to_item(call) for call in calls)]
 
     def _to_item(self, call: ToolCall) -> ResponseOutputItem:
-        """The runner takes an id that it knows for the same call, and stumbles over arguments that are not JSON."""
+        """The runner confuses calls whose id was used before, and fails on arguments that are not JSON."""
         call_id = call.call_id if call.call_id and call.call_id not in self._call_ids else uuid.uuid4().hex[:9]
         self._call_ids.add(call_id)
         arguments = "{}" if read_arguments(call.arguments) is None else call.arguments

@@ -11,7 +11,7 @@ from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, RETRIEVAL_TOOL, Pass
 from askbook.errors import AskbookError
 
 Search = Callable[[str, int, float], Awaitable[Sequence[tuple[int, Passage]]]]
-"""Query, top_k, threshold → passages, each with the number that it is cited by in the whole answer."""
+"""Query, top_k, threshold → passages, each with the number to cite it by."""
 
 NAME = RETRIEVAL_TOOL
 DESCRIPTION = (
@@ -22,25 +22,24 @@ SEARCHES_MAX = 4
 
 
 class BadCall(Exception):
-    """The model's arguments cannot be used; the message tells it why."""
+    """Unusable arguments; the message tells the model why."""
 
 
 class RetrievalTool:
-    """The tool for one question. What goes wrong is told to the model, and kept."""
+    """The tool for one question. Failures are told to the model, and kept."""
 
     def __init__(self, search: Search, top_k: int, threshold: float) -> None:
         self._search, self._top_k, self._threshold = search, top_k, threshold
         self._begun = 0
         self.found = 0
-        """Searches that came to an end, with passages or without."""
+        """Searches that succeeded, even with no passages."""
         self.failure: AskbookError | None = None
-        """Why the last search that failed did so."""
         self.fault: Exception | None = None
-        """A mistake of ours, which ends the run."""
+        """An unexpected error, which ends the run."""
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Written out by hand: made from a signature, the strict schema would require all three."""
+        """Written by hand: a strict schema made from a signature would require all three."""
         return {
             "type": "object",
             "properties": {
@@ -60,7 +59,6 @@ class RetrievalTool:
         }
 
     async def call(self, arguments: str) -> str:
-        """The reply to a call as JSON: results, or an error."""
         given = read_arguments(arguments)
         said = given.get("query") if given else None
         query = escape_for_model(" ".join(said.split())[:QUERY_MAX]) if isinstance(said, str) else ""
@@ -100,7 +98,7 @@ class RetrievalTool:
 
 
 def read_arguments(arguments: str) -> Mapping[str, Any] | None:
-    """None where a model wrote something else than a JSON object."""
+    """None unless it is a JSON object."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):

@@ -24,9 +24,8 @@ Span = tuple[int, int]
 LABEL_WORDS = 6
 BRACKET_CHARS = 200
 REMEMBERED = 128
-"""Texts of passages: each is looked through when it is cut, read, narrowed, shown and checked, and parsed once."""
+"""Passage texts; each is needed several times for one question and parsed once."""
 WORD_CHARS = 60
-"""So much before a full stop tells an abbreviation."""
 
 _PARSER = add_formulas(MarkdownIt("commonmark").enable("table"))
 _INLINE_NAMES = "a abbr b br cite code del em i ins kbd mark q s samp small span strong sub sup u var wbr"
@@ -49,7 +48,7 @@ _OPENS_TAG = re.compile(r"</?([A-Za-z][\w.-]*)(?=[\s/>])")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """`text[start:end]`; of a sentence the words alone, without a list's marker."""
+    """`text[start:end]`, without a list marker."""
 
     kind: UnitKind
     start: int
@@ -58,21 +57,21 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What stands together: a paragraph, a whole list, a listing, a table, with the units that lie in it."""
+    """A paragraph, a whole list, a listing or a table, with its units."""
 
     kind: BlockKind
     start: int
     end: int
     units: tuple[Unit, ...]
     headings: tuple[str, ...] = ()
-    """Those above it in this text, the nearest last."""
+    """Those above it in this text, nearest last."""
     items: tuple[Span, ...] = ()
-    """Of a list: each item with its marker and all that lies in it."""
+    """Of a list: each whole item with its marker."""
 
 
 @lru_cache(REMEMBERED)
 def split_blocks(text: str) -> tuple[Block, ...]:
-    """In the order of the text. Headings, link definitions, images and tags alone are in no block."""
+    """In order. Headings, link definitions, lone images and lone tags are in no block."""
     reader = _BlockReader(text)
     return tuple(block for block in reader.read(reader.root) if block.units)
 
@@ -85,12 +84,12 @@ def may_quote(text: str) -> bool:
 
 
 def without_prefix(text: str, prefix: str) -> str:
-    """A quote without what its container puts before each line: the indent of a list item, the sign of a quotation."""
+    """Removes a container's prefix from each line: a list item's indent, a quotation's sign."""
     return re.sub(rf"\n[ \t>]{{0,{len(prefix)}}}", "\n", text) if prefix else text
 
 
 def prefix_of(text: str, start: int) -> str:
-    """What stands before a quote on its first line, as the lines after it have it."""
+    """The container's prefix on the quote's first line."""
     opening = text[text.rfind("\n", 0, start) + 1 : start]
     return opening if not _CONTAINER.sub("", opening) or _MARKER.search(opening) else ""
 
@@ -107,7 +106,7 @@ def inside_of(text: str, unit: Unit) -> Span:
 
 
 def lies_close(text: str, units: Sequence[Unit], start: int, end: int) -> bool:
-    """Nothing lies between the units but the signs of a list: what may not be quoted would be quoted with them."""
+    """Only list signs lie between the units: anything else would be quoted with them."""
     ends = [start, *(unit.end for unit in units)]
     starts = [*(unit.start for unit in units), end]
     return all(_BETWEEN.fullmatch(text, *gap) for gap in zip(ends, starts, strict=True))
@@ -180,7 +179,7 @@ class _BlockReader:
                 return
 
     def _lines_of(self, node: SyntaxTreeNode) -> Span:
-        """The characters of a block, without its container's prefix before it and white space behind."""
+        """A block's characters, without its container's prefix and trailing white space."""
         start, end = self._span_of(node)
         prefix = None if node.type == "code_block" else _CONTAINER.match(self._text, start, end)
         start = prefix.end() if prefix else start
@@ -234,14 +233,14 @@ def split_sentences(text: str) -> list[Span]:
 
 
 def _is_line_edge(text: str, place: int) -> bool:
-    """Nothing stands before it on its line, or nothing behind it."""
+    """Nothing stands before it on its line, or nothing after it."""
     line_end = text.find("\n", place)
     before = text[text.rfind("\n", 0, place) + 1 : place]
     return not before.strip() or not text[place : len(text) if line_end < 0 else line_end].strip()
 
 
 def _mask(text: str) -> str:
-    """As long as the text, with nothing in code, links and tags that could end a sentence."""
+    """The text at the same length, with code, images, links and tags blanked out."""
     for pattern in (_CODE_SPAN, _IMAGE, _OPAQUE):
         text = pattern.sub(lambda found: "X" * len(found[0]), text)
     return _NEXT_LINE.sub(lambda found: " " * len(found[0]), text)

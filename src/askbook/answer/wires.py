@@ -19,9 +19,8 @@ from askbook.answer.retrieval_tool import DESCRIPTION, NAME
 
 VERDICTS = "verdicts"
 EVENT_BYTES = 4 * 2**20
-"""No event is so long."""
 TEXT_MAX = 40_000
-"""Characters of one call; no answer is so long."""
+"""Characters of one call."""
 
 LATER = "Try again later."
 ASK_ELSE = "Ask in other words."
@@ -36,15 +35,13 @@ class CallFailed(Exception):
         super().__init__(why)
         self.why, self.hint = why, hint
         self.again = again
-        """Whether another try may help."""
         self.outage = outage
-        """Whether it counts against the service."""
+        """Whether the breaker counts it."""
         self.wait = wait
-        """The seconds that the service asked for."""
 
 
 class ErrorSaid(CallFailed):
-    """The stream says that the call failed, perhaps in one word."""
+    """The stream reports an error."""
 
     def __init__(self, error: Any) -> None:
         self.code = error.get("code") if isinstance(error, dict) else None
@@ -60,13 +57,13 @@ def show_codes(*codes: str | None) -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of the model: a call of the one tool or a text, or JSON of a schema alone."""
+    """What is asked of the model: text or a call of the tool, or JSON of a schema."""
 
     rules: str | None
     items: list[TResponseInputItem]
     settings: ModelSettings
     tool: dict[str, Any] | None = None
-    """The parameters of the tool, as JSON Schema."""
+    """Its parameters, as JSON Schema."""
     schema: dict[str, Any] | None = None
 
 
@@ -85,16 +82,16 @@ class Heard:
     write: Callable[[str], None] | None = None
     """Gets the text as it comes; None where nobody may read it yet."""
     after: str = ""
-    """What stands before it, in an answer of several calls."""
+    """Written before the text, where an earlier call wrote some."""
     text: str = ""
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     said: str = ""
-    """The text that came at the end, whole: of a service that did not stream it."""
+    """The whole text, from services that do not stream it."""
     tokens: int = 0
     declined: bool = False
     withheld: bool = False
     cut_short: bool = False
-    """The model's tokens ran out."""
+    """The model ran out of tokens."""
     whole: bool = False
 
     @property
@@ -129,7 +126,7 @@ class ChatWire:
     path = "/chat/completions"
 
     def write(self, asked: Request) -> dict[str, Any]:
-        """The fields of its own; None is left out."""
+        """This wire's own fields; those that are None are left out."""
         verdicts = {"name": VERDICTS, "strict": True, "schema": asked.schema}
         return {
             "messages": [{"role": "system", "content": asked.rules}, *Converter.items_to_messages(asked.items)],
@@ -154,7 +151,7 @@ class ChatWire:
                 heard.withheld = heard.withheld or reason == "content_filter"
 
     def _add(self, part: Mapping[str, Any], calls: list[ToolCall]) -> None:
-        """A part of the last call of its number. Some services give every call the same number, or none, or no id."""
+        """Continues the last call of this number. Some services give all calls the same number, or no number or id."""
         call_id, number, function = part.get("id") or "", part.get("index"), part.get("function") or {}
         name = function.get("name") or ""
         call = next((begun for begun in reversed(calls) if begun.number == number), None)
@@ -220,7 +217,7 @@ Wire = ChatWire | ResponsesWire
 
 
 def _without_id(item: Any) -> Any:
-    """It would refer to what the service was told not to store."""
+    """The made-up id would refer to something that the service did not store."""
     if item.get("id") != FAKE_RESPONSES_ID:
         return item
     return {name: value for name, value in item.items() if name != "id"}
@@ -251,6 +248,6 @@ async def read_events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _read_data(line: bytearray) -> bytearray:
-    """With a line feed after it: data of several lines stays in several. Nothing of any other field."""
+    """The data of this line with a line feed; empty for any other field."""
     said = line[5:].strip() if line.startswith(b"data:") else bytearray()
     return said + b"\n" if said else said

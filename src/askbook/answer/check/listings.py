@@ -1,4 +1,4 @@
-"""A listing in an answer: the book's lines, in their order, with their indentation."""
+"""Checks a listing in an answer: it must be the book's lines, in order, with their indentation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Listing:
 
 
 def read_listing(text: str, prefix: str, numbered: Mapping[int, Passage]) -> Listing:
-    """From its fence to the marks behind it; `prefix` is what stood before the fence."""
+    """From the fence to the marks after it; `prefix` stood before the fence."""
     opening = _FENCE.match(text)
     assert opening is not None
     lines = text[opening.end() :].split("\n")
@@ -37,7 +37,7 @@ def read_listing(text: str, prefix: str, numbered: Mapping[int, Passage]) -> Lis
 
 
 def write_listing(listing: Listing, indent: str) -> str:
-    """Fenced anew, so that no line of it can end it."""
+    """With a new fence that no line of it can close."""
     longest = max((len(run) for line in listing.lines for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     rest = "".join(f"\n{indent}{line}" if line.strip() else "\n" for line in (*listing.lines, fence))
@@ -64,7 +64,7 @@ def check_listing(listing: Listing, numbered: Mapping[int, Passage]) -> tuple[di
 
 
 def _find_lines(wanted: Sequence[str], text: str) -> Span | None:
-    """Each line behind the one before it, and all of them indented by as much more or less as the first."""
+    """The lines in order, all shifted by the same indentation."""
     found = sorted((*_FILLED_LINE.finditer(text), *_find_spans(text)), key=lambda line: line.start())
     lines = [(_squeeze(line[0]), _indent(line[0]), line) for line in found]
     wants = [(_squeeze(line), _indent(line)) for line in wanted]
@@ -81,12 +81,12 @@ def _find_lines(wanted: Sequence[str], text: str) -> Span | None:
 
 
 def _find_spans(text: str) -> Iterator[re.Match[str]]:
-    """Code inside a sentence: a listing may hold what the book says in passing."""
+    """Code inside sentences counts too."""
     return (span for found in CODE_SPAN.finditer(text) if (span := _ANYTHING.match(text, *found.span(2))))
 
 
 def _squeeze(line: str) -> str:
-    """As lines are compared: without a prompt and white space; what was escaped for the model is the book's own."""
+    """A line for comparison: without prompt, white space and the escapes made for the model."""
     return re.sub(r"\s+", "", _PROMPT.sub("", line)).replace("‹", "<")
 
 

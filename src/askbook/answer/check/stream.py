@@ -17,13 +17,13 @@ from askbook.answer.units import ABBREVIATIONS, BEFORE_NUMBERS
 CutKind = Literal["text", "heading", "row", "code", "rule"]
 
 DECIDES = 8
-"""So many characters of a line tell whether it opens a list, a heading, a listing or a table."""
+"""How many characters tell whether a line opens a list, heading, listing or table."""
 OPEN_CHARS = 300
-"""A bracket or code that is not closed after so many characters never will be."""
+"""After so many characters, an open bracket or code span counts as never closed."""
 WORD_CHARS = 30
 LABEL_CHARS, LABEL_WORDS = 80, 6
 LONGEST = 2000
-"""A sentence or line that has not ended after so many characters is cut where it stands."""
+"""Longer sentences and lines are cut here."""
 
 _PREFIX = re.compile(r"[ \t]*(?:>[ \t]?)*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)?")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
@@ -44,7 +44,6 @@ class Cut:
 
     kind: CutKind
     lead: str
-    """White space before it."""
     prefix: str
     """What makes its line a list item or a quotation."""
     text: str
@@ -63,7 +62,7 @@ class Cut:
 
 
 def is_whole(cut: Cut) -> bool:
-    """Whether it has an end of its own: what was cut short may mean something else than all of it."""
+    """Whether it ends by itself: half a sentence may mean something else."""
     match cut.kind:
         case "text":
             return _WHOLE.search(cut.text.rstrip()[-OPEN_CHARS:]) is not None
@@ -80,11 +79,11 @@ class Cutter:
         self._rest = ""
         self._begun = False
         self._seen = 0
-        """How far the text that begins `_rest` was looked through in vain."""
+        """How far `_rest` was searched for an end in vain."""
         self._listing: Cut | None = None
-        """A listing whose end has not come, and …"""
+        """An open listing, and …"""
         self._lines: list[str] = []
-        """… what of it was taken out of `_rest`."""
+        """… its lines so far."""
 
     def feed(self, text: str) -> Iterator[Cut]:
         before, self._rest = self._rest[-1:], self._rest + text
@@ -134,7 +133,7 @@ class Cutter:
         return Cut(kind, lead, prefix, text)
 
     def _end_listing(self, final: bool) -> Cut | None:
-        """Up to its closing fence and the marks behind it."""
+        """Up to the closing fence and the marks after it."""
         assert self._listing is not None
         while True:
             newline = self._rest.find("\n")
@@ -174,7 +173,7 @@ def _find_line(body: str, at: int, final: bool) -> int | None:
 
 
 def _open_line(text: str, at: int, final: bool) -> tuple[CutKind, int] | None:
-    """What the line that begins here is, and where its own text begins; None while that is open."""
+    """The line's kind and where its own text begins; None while more text could change that."""
     stop = text.find("\n", at, at + LONGEST)
     whole = final or stop >= 0
     line = text[at : stop if stop >= 0 else at + LONGEST]
@@ -201,7 +200,7 @@ def _open_line(text: str, at: int, final: bool) -> tuple[CutKind, int] | None:
 
 
 def _find_text_end(body: str, final: bool, seen: int) -> tuple[int | None, int]:
-    """Where its first sentence ends, if it is sure to, and how far nothing can end it any more."""
+    """Where the first sentence ends, if that is certain, and how far the search need not look again."""
     if len(body) > LONGEST:
         body, final = body[:LONGEST], True
     for found in _BREAK.finditer(body, seen):
@@ -216,7 +215,7 @@ def _find_text_end(body: str, final: bool, seen: int) -> tuple[int | None, int]:
 
 
 def _end_at_line(body: str, newline: int, final: bool) -> int | None:
-    """Where a line's end ends the text: at a blank line, or before a line that opens something; else −1."""
+    """Whether the line's end ends the text: before a blank line or an opening line; −1 if not."""
     marks = find_marks_line(body, newline, final)
     if marks is None or marks > newline:
         return marks
@@ -233,7 +232,7 @@ def _end_at_line(body: str, newline: int, final: bool) -> int | None:
 
 
 def _end_at_stop(body: str, found: re.Match[str], final: bool) -> int | None:
-    """Behind a full stop and its marks, if it ends the sentence; else −1."""
+    """The end after a full stop and its marks; −1 if the sentence goes on."""
     end = _find_marks(body, found.end(), final)
     if end is None:
         return None
@@ -244,7 +243,7 @@ def _end_at_stop(body: str, found: re.Match[str], final: bool) -> int | None:
 
 
 def _find_marks(body: str, at: int, final: bool) -> int | None:
-    """Marks behind a full stop belong to its sentence: on the same line, or alone on the next."""
+    """Marks after a full stop belong to its sentence: on the same line, or alone on the next."""
     end = find_marks_end(body, at, final)
     if end is None or end > at or not body[at:].lstrip(" \t").startswith("\n"):
         return end
@@ -263,7 +262,7 @@ def _ends_sentence(body: str, found: re.Match[str], after: str) -> bool:
 
 
 def _is_open(tail: str) -> bool:
-    """Inside code, or inside brackets."""
+    """Inside code or brackets."""
     return tail.count("`") % 2 == 1 or tail.rfind("(") > tail.rfind(")") or tail.rfind("[") > tail.rfind("]")
 
 

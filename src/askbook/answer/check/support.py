@@ -21,13 +21,13 @@ from askbook.reading.reader import Reader
 BAR = 0.5
 """From this chance on a sentence is shown. Chosen and measured in docs/decisions/0010."""
 UNSURE, SURE = 0.2, 0.8
-"""Between the two a model is asked, where there is one."""
+"""Between the two, the judge is asked, if there is one."""
 OPENS = 0.35
-"""For headings, openings and heads of tables, which say little: what the book contradicts is far below."""
+"""For headings, openings and table heads, which say little; contradictions score far lower."""
 WORDS = 0.7
-"""Without a reader: so many of a sentence's words with content must be in the passage."""
+"""Without a reader: the share of a sentence's content words that the passage must hold."""
 TRIED = 3
-"""So many passages that were found and not cited are read for a sentence."""
+"""How many uncited passages are read for a sentence."""
 UNSAID = "the source does not say this"
 
 Numbered = Mapping[int, Passage]
@@ -37,9 +37,8 @@ Numbered = Mapping[int, Passage]
 class Support:
     chance: float
     places: Mapping[int, Span] = field(default_factory=dict[int, Span])
-    """Of each passage that says it, or may: where, in its text."""
+    """By passage: where its text says it, or may."""
     why: str = UNSAID
-    """Why not, where the chance is too small."""
     verbatim: bool = False
 
     @property
@@ -48,7 +47,7 @@ class Support:
 
 
 def find_verbatim(statement: str, cited: Sequence[int], numbered: Numbered) -> Support | None:
-    """Whole sentences of the book, word by word, in a cited passage before the others."""
+    """A whole sentence of the book, preferably of a cited passage."""
     for number in sorted(numbered, key=lambda number: number not in cited):
         if place := read_passage(numbered[number].chunk).find_verbatim(statement):
             return Support(1.0, {number: place}, verbatim=True)
@@ -56,7 +55,7 @@ def find_verbatim(statement: str, cited: Sequence[int], numbered: Numbered) -> S
 
 
 async def find_support(statement: str, cited: Sequence[int], numbered: Numbered, reader: Reader | None) -> Support:
-    """By cited passages alone or together, or else by one that was found beside them."""
+    """From the cited passages, alone or together, or else from an uncited one."""
     if not numbered:
         return Support(0.0, why="nothing was found in the book")
     reads = {number: read_passage(passage.chunk) for number, passage in numbered.items()}
@@ -77,7 +76,7 @@ async def find_support(statement: str, cited: Sequence[int], numbered: Numbered,
 
 
 async def _weigh(claim: str, reads: Mapping[int, Read], reader: Reader | None) -> Support:
-    """What these passages, taken together, make of it."""
+    """What these passages together say of it."""
     source = " ".join(read.literal for read in reads.values())
     sentences = [read.text[slice(*span)] for read in reads.values() for span in read.sentences]
     if why := find_unsaid(claim, source) or find_denial(claim, sentences):

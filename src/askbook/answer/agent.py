@@ -214,7 +214,7 @@ class BookAgent:
             model_settings=ModelSettings(
                 temperature=self._config.temperature,
                 max_tokens=self._config.max_tokens,
-                # For the first call alone: the runner lets go of it once a tool was used.
+                # For the first call only: the runner resets it once a tool was used.
                 tool_choice="required",
             ),
             tools=[
@@ -261,9 +261,9 @@ def _open_service(config: AgentConfig) -> Service:
         raise ModelUnavailable(
             "the packages that call a model are not installed", "Run: pip install 'askbook[model]'"
         ) from error
-    # The SDK would send what was asked and answered to its vendor, wherever the model is.
+    # The SDK would send questions and answers to its vendor, wherever the model is.
     set_tracing_disabled(True)
-    # It also reports each failed call as an error; "askbook.model" says what came of it.
+    # It also logs each failed call as an error; "askbook.model" logs the outcome.
     logging.getLogger("openai.agents").setLevel(logging.CRITICAL)
     return Service(config.base_url, config.api_key, config.model, config.api, config.generation_seconds)
 
@@ -279,7 +279,7 @@ def to_input(question: str, history: Sequence[Message], max_turns: int) -> list[
     for asked, said in reversed(pairs[-max_turns:]):
         texts = [escape_for_model(message.content)[:MESSAGE_CHARACTERS] for message in (asked, said)]
         if said.cited:
-            # Without its marks, whose numbers are another question's; with its sources, which a reader may speak of.
+            # Its marks have another question's numbers; its sources stay, since a reader may mention them.
             count = len(said.cited)
             texts[1] = _MARK.sub(lambda mark, count=count: "" if int(mark[1]) <= count else mark[0], texts[1])
             titles = "; ".join(f"source {at}: {cited.title}" for at, cited in enumerate(said.cited, start=1))

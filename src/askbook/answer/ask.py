@@ -197,7 +197,7 @@ class _Inquiry:
         self._enter("processing")
         reply = self._tell_outages(await self._reply(text, thread, is_empty))
         if isinstance(reply, Refusal) and reply.confidence:
-            # Whoever decided that there is no answer, the figures of the reply say so too.
+            # The figures must agree with the refusal, whoever decided it.
             reply = replace(reply, confidence=replace(reply.confidence, should_answer=False))
         thread = await self._save(thread, text, reply)
         self._enter("completed")
@@ -280,7 +280,7 @@ class _Inquiry:
         always = is_selected and is_bare(asked.text)
         found = await appraiser.appraise(preferred, asked.meaning.meanings, asked.calibration, always)
         self.rated = {passage.chunk.id: passage for passage in found.passages}
-        # What lies below the threshold is not shown and not read out; how sure the rest is was judged before.
+        # Passages below the threshold are neither shown nor read out; the confidence was judged before.
         shown = [passage for passage in found.passages if passage.rating >= question.threshold][: question.top_k]
         ids = {passage.chunk.id for passage in shown}
         reads = keep_lesson(found.reads, meant.parent_doc_id) if meant else found.reads
@@ -405,7 +405,7 @@ class _Inquiry:
                 return self._extract(asked, (*notices, MODEL_DOWN))
         show(await checking.finish(is_cut_short))
         if is_late and not checking.statements:
-            # As its breaker counts: with less than half of the time it has not failed.
+            # As the breaker counts: with less than half of the time the model has not failed.
             had_time = self.clock() - begun - tool_seconds >= self.parts.ask_seconds / 2
             return self._extract(asked, (*notices, TOO_SLOW if had_time else SEARCH_SLOW))
         if is_cut_short:
@@ -415,10 +415,10 @@ class _Inquiry:
     async def _search_for_model(self, asked: _Asked, query: str, top_k: int, threshold: float) -> Sequence[Passage]:
         if self.question.selected_text is not None:
             return self.found.passages
-        # A model that only repeats "tell me more" means what the reader means.
+        # A model that only repeats "tell me more" means what its reader means.
         meaning = resolve_question(query, asked.turns if is_bare(query) else ())
         outcome = await self._search_book(asked, meaning, top_k)
-        # One scale for a reply: as it was rated for the reader's question, or no better than the best of these.
+        # One scale for a reply: the rating for the reader's question, or at most the best of these.
         best = max((passage.rating for passage in self.rated.values()), default=1.0)
         rated = [
             self.rated.get(passage.chunk.id) or replace(passage, relevance=min(passage.rating, best))

@@ -27,13 +27,13 @@ Origin = Literal["built-in", "book", "raw"]
 Weights = tuple[float, ...]
 
 GATE = 0.60
-"""The seed's limit of an answer: below it the book is taken not to say."""
+"""The seeds' limit: below it the book counts as not answering."""
 ABOVE_GATE = 0.05
-"""How far the place moves a question above the gate that the book answers, though not clearly in one place."""
+"""How far a clear place moves a question above the gate."""
 SPREAD = 2.0
 """How far a passage's own score moves its relevance from the question's."""
 SMALL_BOOK = 100
-"""Chunks; nothing was measured on smaller ones."""
+"""Chunks; smaller books were not measured."""
 KEYWORDS = "keywords"
 NO_COSINES = "ASKBOOK_CONFIDENCE is raw, but without an embedder there are no cosines: calibrated scores are shown"
 RIDGE = 1.0
@@ -42,7 +42,7 @@ ROUNDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a calibration was measured with. No revision: any book."""
+    """What a calibration was measured with; without a revision it is for any book."""
 
     embedder: str
     chunker: int
@@ -52,9 +52,9 @@ class Fingerprint:
 @dataclass(frozen=True, slots=True)
 class Curves:
     in_book: Weights
-    """Of one, the coverage, the book's size, the mean cosine; no fourth weight where no cosine is looked at."""
+    """Weights of a constant, the coverage, the book's size and, where there are vectors, the mean cosine."""
     right_place: Weights
-    """Of one, the lead, the score."""
+    """Weights of a constant, the lead and the score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Calibration:
     meaning: Curves | None = None
     """None for an embedder whose cosines were never measured."""
     questions: int = 0
-    """How many it was fitted on."""
+    """The number it was fitted on."""
 
     def choose_curves(self, signals: Signals) -> Curves:
         return self.words if self.meaning is None or signals.similarity is None else self.meaning
@@ -78,7 +78,7 @@ class Calibration:
         return to_chance(find_logit(self.choose_curves(signals).right_place, right_place_values(signals)))
 
     def confidence(self, signals: Signals) -> float:
-        """The chance that the first passage answers; never below the gate for a question that the book does answer."""
+        """The chance that the first passage answers; never below the gate if the book answers at all."""
         in_book = self.chance_in_book(signals)
         both = in_book * self.chance_right_place(signals)
         return max(both, GATE + ABOVE_GATE * both) if in_book >= GATE else min(both, GATE - 0.01)
@@ -112,7 +112,7 @@ def right_place_values(signals: Signals) -> Weights:
 
 
 def find_logit(weights: Sequence[float], values: Sequence[float]) -> float:
-    """The last values count only where they have a weight."""
+    """Values without a weight do not count."""
     return sum(weight * value for weight, value in zip(weights, values, strict=False))
 
 
@@ -123,11 +123,11 @@ def find_logit(weights: Sequence[float], values: Sequence[float]) -> float:
 class Chosen:
     calibration: Calibration
     notice: str | None = None
-    """Why it is not the one that was asked for."""
+    """Why it is not the expected one."""
 
 
 class Calibrations:
-    """Which calibration holds for a book now: its own while nothing changed, else the embedder's, else the words'."""
+    """Which calibration a book has now: its own while nothing changed, else the embedder's, else the one for words."""
 
     def __init__(self, ledger: Ledger, embedder: str | None, chunker: int, raw: bool = False) -> None:
         self._ledger = ledger
@@ -162,7 +162,7 @@ def name_change(then: Fingerprint, now: Fingerprint) -> str | None:
 
 @cache
 def load_built_in(now: Fingerprint) -> Calibration:
-    """What was measured for this embedder; for one that never was, what the words alone tell."""
+    """The one measured with this embedder; for an unmeasured embedder the one for words."""
     folder = resources.files("askbook.answer").joinpath("calibrations")
     texts = (file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".json"))
     built_in = {calibration.fingerprint.embedder: calibration for calibration in map(Calibration.from_json, texts)}
@@ -183,7 +183,7 @@ def name_origin(calibration: Calibration) -> str:
 
 
 def fit_curve(values: Sequence[Weights], wanted: Sequence[bool], shares: Sequence[float], start: Weights) -> Weights:
-    """The weights of highest likelihood; `RIDGE` holds them near `start`, so that few questions move them little."""
+    """The likeliest weights; `RIDGE` holds them near `start`, so that few questions move them little."""
     x: npt.NDArray[np.float64] = np.asarray(values, dtype=float)
     y, share, origin = np.asarray(wanted, dtype=float), np.asarray(shares, dtype=float), np.asarray(start, dtype=float)
     weights = origin.copy()

@@ -21,12 +21,12 @@ from askbook.answer.check.marks import (
     write_marks,
 )
 from askbook.answer.check.page import Page, gap_before
-from askbook.answer.check.passages import Span
 from askbook.answer.check.phrases import is_courtesy, is_footer, is_opening, says_absent
 from askbook.answer.check.stream import Cut, Cutter, is_whole
 from askbook.answer.check.support import BAR, OPENS, UNSAID, Numbered, Support, find_support, find_verbatim
 from askbook.answer.cleaning import IsBookLink, Secret, clean, drop_invisible, keep_book_links
 from askbook.answer.quotes import find_longest_run, to_source
+from askbook.answer.units import Span
 from askbook.domain import Passage, Source, Statement, UnsupportedChoice, Verdict
 from askbook.reading.reader import Reader
 
@@ -140,7 +140,7 @@ class Checking:
         start = len(self.text)
         for cut in cuts:
             checked = await self._check(cut)
-            # A model may send all it has at once: others have their turn between two sentences.
+            # A model may send everything at once: others get a turn after each sentence.
             await asyncio.sleep(0)
             self._before = cut
             if self._held or checked.is_doubted:
@@ -171,7 +171,7 @@ class Checking:
             return Checked(cut, "remove", clean(cut.text), LEAKED)
         match cut.kind:
             case "code":
-                # Sentences have an upper length, listings have none.
+                # Listings, unlike sentences, may be of any length.
                 return await asyncio.to_thread(self._check_listing, cut)
             case "row":
                 return await self._check_row(cut)
@@ -266,7 +266,7 @@ class Checking:
 
     def _show(self, checked: Checked) -> None:
         said = without_marks(checked.parts)
-        # A model that is stuck says it again and again.
+        # A stuck model repeats itself.
         if said != self._said:
             self._said = said
             self._page.show(lambda: self._write(checked))

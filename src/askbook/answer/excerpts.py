@@ -9,11 +9,10 @@ from itertools import accumulate, groupby, pairwise
 from typing import Literal
 
 from askbook.answer.quotes import find_longest_run, find_stretch, place_quote
-from askbook.answer.units import Block, Unit, inside_of, lies_close, split_blocks
+from askbook.answer.units import Block, Span, Unit, inside_of, lies_close, split_blocks
 from askbook.domain import Passage
 
 ExcerptKind = Literal["text", "code", "table"]
-Run = tuple[int, int]
 
 WORDS = 110
 """A section with no more words is one excerpt."""
@@ -49,12 +48,12 @@ class Excerpt:
         return self.passage.chunk.at(place[0]).name if place else self.passage.chunk.name
 
     @property
-    def place(self) -> Run | None:
+    def place(self) -> Span | None:
         """Its characters in the file; None where the file has them in another order. Labels and markup may differ."""
         return find_stretch(self.passage.chunk, self.start, self.end)
 
     @property
-    def quote(self) -> Run:
+    def quote(self) -> Span:
         """The longest part of it that the file has in one run."""
         return find_longest_run(self.passage.chunk, self.start, self.end)
 
@@ -178,7 +177,7 @@ def _split_block(passage: Passage, block: Block) -> Iterator[Excerpt]:
         return
     match block.kind:
         case "code" | "table" as kind:
-            # Without the fences of a listing and the head of a table, which frame each part.
+            # Without the fences or the table head, which frame each part.
             start, end = inside_of(text, block.units[0])
             starts = [start, *accumulate((len(line) + 1 for line in text[start:end].split("\n")), initial=start)][1:]
             for start, next_start in pairwise([*starts[: -1 : LINES if kind == "code" else ROWS], starts[-1]]):
@@ -194,9 +193,9 @@ def _split_block(passage: Passage, block: Block) -> Iterator[Excerpt]:
                     yield part
 
 
-def _fill(text: str, block: Block, parts: Iterable[Run]) -> Iterator[Run]:
+def _fill(text: str, block: Block, parts: Iterable[Span]) -> Iterator[Span]:
     """Runs of sentences or items, each as long as an excerpt may be."""
-    run: Run | None = None
+    run: Span | None = None
     for start, end in parts:
         longer = (run[0], end) if run else (start, end)
         if run and (len(text[slice(*longer)].split()) > WORDS or not _is_quotable(text, block, longer)):
@@ -207,6 +206,6 @@ def _fill(text: str, block: Block, parts: Iterable[Run]) -> Iterator[Run]:
         yield run
 
 
-def _is_quotable(text: str, block: Block, run: Run) -> bool:
+def _is_quotable(text: str, block: Block, run: Span) -> bool:
     inside = [unit for unit in block.units if run[0] <= unit.start and unit.end <= run[1]]
     return bool(inside) and lies_close(text, inside, *run)

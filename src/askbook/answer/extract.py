@@ -38,7 +38,7 @@ def compose(excerpts: Sequence[Excerpt]) -> Draft:
     deltas: list[str] = []
     title = ""
     for excerpt in excerpts:
-        # Two excerpts of one passage are one source with two places, each named by its own section.
+        # Two excerpts of one passage make one source with two quotes, each named by its section.
         source = to_source(len(sources) + 1, excerpt.passage, *excerpt.quote)
         assert source is not None and excerpt.place is not None, "an excerpt stands in its file"
         chunk = source.passage.chunk

@@ -135,7 +135,7 @@ class Service:
                         break
                     silence.reschedule(None if patience is None or heard.passed_on else now() + patience)
                 silence.reschedule(None)
-                # What follows the answer tells what it cost; read to its end, the connection can be used again.
+                # The rest of the stream tells the cost, and once it is read the connection can be reused.
                 with suppress(*_FAILURES):
                     async with asyncio.timeout_at(min(now() + LINGER_SECONDS, deadline - LINGER_SECONDS)):
                         async for data in events:
@@ -273,7 +273,7 @@ class RetryingModel(Model):
         self._note("executing", attempt)
         outcome: Outcome = "neither"
         try:
-            # A try that is silent leaves half of the time to the next.
+            # A silent try leaves half of the time to the next one.
             patience = self._until(self.deadline) / 2 if attempt < TRIES else None
             await self._service.ask(request, heard, patience, self.deadline)
             items = self._accept(heard)
@@ -286,7 +286,7 @@ class RetryingModel(Model):
         except _FAILURES as error:
             failure = _to_failure(error)
             outcome = "failed" if failure.outage else "neither"
-            # What the service said may quote the key: it stays out of every traceback.
+            # The service's words may quote the key: they stay out of tracebacks.
             raise failure from None
         except asyncio.CancelledError:
             if self._was_cut_for_silence():

@@ -20,7 +20,7 @@ KINDS: tuple[Kind, ...] = ("module", "chapter", "lesson", "section")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """`page` is the one it begins on; `section` is its place among the sections of that page."""
+    """`page` is where it begins; `section` is its index among that page's sections."""
 
     kind: Kind
     title: str
@@ -32,13 +32,13 @@ class Part:
 
     @property
     def lineage(self) -> tuple[Part, ...]:
-        """Itself and all that it stands in."""
+        """The part and everything it is in."""
         return (self, *(self.above.lineage if self.above else ()))
 
     @property
     def name(self) -> str:
-        """Without what it stands in, as Markdown."""
-        # Outside chapters a lesson's number may follow the file names, and says nothing.
+        """Its own name, as Markdown."""
+        # Outside chapters a lesson's number may only follow file names.
         counted = self.kind == "chapter" or (
             self.kind == "lesson" and "chapter" in (part.kind for part in self.lineage)
         )
@@ -71,7 +71,7 @@ class Contents:
         return [below for below in self.parts if below.kind == kind and part in below.lineage[1:]]
 
     def in_order(self, part: Part, kind: Kind) -> list[Part]:
-        """In the order of reading. Pages beside chapters are left out: nothing says which they come before."""
+        """In reading order. Pages beside chapters are left out: their place among them is unknown."""
         divided = {chapter.above for chapter in self.parts if chapter.kind == "chapter"}
         return [below for below in self.inside(part, kind) if kind != "lesson" or below.above not in divided]
 
@@ -102,7 +102,7 @@ def read_contents(outline: Outline, near: str | None = None) -> Contents:
     first = outline.lessons[0]
     opens = len(outline.lessons) > 1 and not first.chapter_title and _is_overview(first) and folders[0] not in named
     parts = [Part("book", outline.title, first if opens else None)]
-    # Their numbers are in the titles ("Module 2: …", "Part 2"), or else they are counted.
+    # Numbers come from titles ("Module 2: …", "Part 2"), or else from counting.
     written = [_read_number(pages[0].module_title) or 0 for pages in named]
     numbers = written if any(written) else range(1, len(named) + 1)
     shared = {number for number, times in Counter(number for _, number in chapters).items() if times > 1}
@@ -139,7 +139,7 @@ def _read_lesson(page: OutlineLesson, above: Part, number: int | None) -> Iterat
 
 
 def _is_overview(page: OutlineLesson) -> bool:
-    """Lesson 0 alone does not tell: the pages outside an mdBook's chapters count from 0 too."""
+    """Lesson 0 is not enough: pages outside an mdBook's chapters count from 0 too."""
     stem = page.source_file.rpartition("/")[2].partition(".")[0].lower()
     return page.lesson == 0 and (
         stem in ("readme", "index", "_index") or title_key(page.title) == title_key(page.module_title)
@@ -156,7 +156,7 @@ def title_key(title: str) -> str:
 
 
 def escape_title(title: str) -> str:
-    """A title as Markdown that reads as it is written: it opens no list, no link and no tag, and is on one line."""
+    """A title as one line of Markdown that shows as it is written: it opens no list, link or tag."""
     plain = "".join(" " if unicodedata.category(char).startswith(("C", "Z")) else char for char in title[:200])
     escaped = re.sub(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)", r"\\\g<0>", " ".join(plain.split()))
     return re.sub(r"^(?=[#+=-])|^\d+(?=[.)])", r"\g<0>\\", escaped)
@@ -172,7 +172,7 @@ STEPS = rf"{STEP}(?:,? (?:of |in )?{STEP})*"
 
 
 def simplify(question: str) -> str:
-    """In small letters, with numbers as figures behind their words: "chapter 3", "lesson last"."""
+    """Lower case, with numbers as figures after their words: "chapter 3", "lesson last"."""
     text = " ".join(re.sub(r"\b(what|which)['’]s\b", r"\1 is", question.lower()).split())
     text = re.sub(r"\bch\.? (?=\d)", "chapter ", text)
     for number, word in enumerate(_ORDINALS, 2):
@@ -183,7 +183,7 @@ def simplify(question: str) -> str:
 
 
 def find_parts(text: str, contents: Contents) -> list[Part] | None:
-    """None where the words name no part of a book; an empty list where they give a number that the book has not."""
+    """None where the words name no part of a book; an empty list where the book lacks that number."""
     text, _, title = re.sub(rf" (?:of|in|from) {BOOK}$", "", text).partition(": ")
     steps = _read_steps(text, contents)
     found = [contents.book] if steps or re.fullmatch(BOOK, text) else []
@@ -194,7 +194,7 @@ def find_parts(text: str, contents: Contents) -> list[Part] | None:
 
 
 def _read_steps(text: str, contents: Contents) -> dict[Kind, str]:
-    """ "lesson 2 of the gazebo chapter" is two steps, the finest first or last. All of the text must be read."""
+    """ "lesson 2 of the gazebo chapter" is two steps. All of the text must fit."""
     steps: dict[Kind, str] = {}
     while text:
         step = re.match(rf"(?:the )?(?={STEP})(?P<kind>\S+) (?P<word>\w+)(?:$|,? (?:(?:of|in|from) )?)", text)
@@ -226,10 +226,10 @@ def _choose(kind: Kind, word: str, within: list[Part], contents: Contents) -> li
 
 
 def find_named(name: str, parts: Sequence[Part]) -> list[Part]:
-    """Those whose title holds every word of the name; if one is nothing but the name, it alone."""
+    """Parts whose title holds every word of the name; if some title is just the name, only those."""
     wanted = _split_name(name)
     titles = {part: f"{part.title} {part.page.module if part.page and part.kind == 'module' else ''}" for part in parts}
-    # To stem the titles of thousands of pages takes long: first their letters.
+    # Stemming thousands of titles is slow: first compare their letters.
     close = [part for part in parts if wanted and all(term[:3] in titles[part].lower() for term in wanted)]
     having = [part for part in close if wanted <= _split_name(titles[part])]
     exact = [part for part in having if wanted == _split_name(re.sub(rf"^{KIND} \d+", "", part.title.lower()))]
@@ -253,12 +253,12 @@ _PLACE = re.compile(
 
 
 def names_place(question: str) -> bool:
-    """Whether the outline is worth loading."""
+    """Whether the outline must be loaded."""
     return _PLACE.search(simplify(question)) is not None
 
 
 def find_place(question: str, outline: Outline, near: str | None = None) -> Part | None:
-    """ "In chapter 3, how does a node publish?"; None where no place is named, or none that is clear."""
+    """ "In chapter 3, how does a node publish?"; None where no place is clearly named."""
     found = _PLACE.search(simplify(question))
     if found is None or not outline.lessons:
         return None
@@ -267,7 +267,7 @@ def find_place(question: str, outline: Outline, near: str | None = None) -> Part
 
 
 def narrow_to_place(filters: Filters, place: Part) -> Filters:
-    """The caller's filters stay: a question narrows a search and never widens it."""
+    """Keeps the caller's filters: a question never widens a search."""
     page = place.page
     if page is None:
         return filters

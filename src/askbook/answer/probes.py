@@ -36,9 +36,9 @@ from askbook.reading.chances import to_logit
 PROBES_MAX = 80
 LESSONS_MIN, PROBES_MIN = 6, 20
 DOUBLE = 0.8
-"""A chunk elsewhere that holds so much of a probe's own chunk would answer it as well."""
+"""A chunk that shares so many words with a probe's own chunk would answer it as well."""
 WEIGHT = 20.0
-"""What all probes weigh together: a probe is a guess at what people ask, and moves the weights but little."""
+"""The weight of all probes together: they guess what people ask, and should move the curves little."""
 REFUSED_MOST, OPEN_MOST = 0.05, 2.0
 
 _DEFINITION = re.compile(r"^(?:(?:A|An|The)\s+)?([\w`*-]+(?: [\w`*-]+){0,3}) (?:is|are) (?:a|an|the|used|how|what)\b")
@@ -54,7 +54,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One probe, as the whole book answers it, and as the book without its lesson does."""
+    """A probe's search in the whole book, and in the book without its lesson."""
 
     probe: Probe
     found: SearchOutcome
@@ -67,12 +67,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a calibration makes of the probes."""
+    """How a calibration judges the probes."""
 
     refused: int
-    """Of those that the book answers."""
+    """Probes that the book answers."""
     caught: int
-    """Of those whose lesson was hidden."""
+    """Probes whose lesson was hidden."""
     asked: int
     first_right: int
 
@@ -81,7 +81,7 @@ class Rates:
 
 
 def make_probes(chunks: Sequence[Chunk]) -> list[Probe]:
-    """In turn from every lesson, and in turn by its headings, its definitions and its sentences."""
+    """From all lessons in turn, and from headings, definitions and sentences in turn."""
     by_lesson: defaultdict[str, list[Probe]] = defaultdict(list)
     for number, chunk in enumerate(chunks):
         questions = list(_make_questions(chunk))
@@ -95,7 +95,7 @@ def make_probes(chunks: Sequence[Chunk]) -> list[Probe]:
 
 
 def _make_questions(chunk: Chunk) -> Iterator[str]:
-    """Of its heading, of a definition, and half the words of its longest plain sentence; empty where it has none."""
+    """From its heading, a definition, and half the words of its longest plain sentence; empty where there is none."""
     title = _MARKS.sub("", chunk.section_title or "").strip()
     yield f"What does the book say about {title}?" if len(split_terms(title)) > 1 else ""
     sentences = split_sentences(chunk.text)
@@ -110,7 +110,7 @@ def _make_questions(chunk: Chunk) -> Iterator[str]:
 
 
 async def ask_probes(searcher: Searcher, book_id: str, probes: Sequence[Probe]) -> list[Asked]:
-    """Without a reranker: a calibration reads the scores of the search itself."""
+    """Without a reranker: a calibration reads the search's own scores."""
     filters = Filters(book_id)
     return [
         Asked(
@@ -123,7 +123,7 @@ async def ask_probes(searcher: Searcher, book_id: str, probes: Sequence[Probe]) 
 
 
 def _would_answer(source: Chunk, chunk: Chunk) -> bool:
-    """Its lesson, and whatever says nearly the same elsewhere."""
+    """The probe's lesson, and chunks elsewhere that say nearly the same."""
     own = set(split_terms(source.text))
     doubles = bool(own) and len(own & set(split_terms(chunk.text))) >= DOUBLE * len(own)
     return doubles or chunk.source_file == source.source_file
@@ -142,7 +142,7 @@ def check_enough(book_id: str, lessons: int, probes: Sequence[Probe]) -> None:
 
 
 def fit_calibration(asked: Sequence[Asked], start: Calibration, fingerprint: Fingerprint) -> Calibration:
-    """The curves that judge the book, fitted on the probes that they judge and held near `start`."""
+    """The book's curves, fitted on the probes and held near `start`."""
     curves = find_curves(asked, start)
     judged = [probe for probe in asked if start.choose_curves(probe.found.signals) is curves]
     values = [right_place_values(probe.found.signals) for probe in judged]
@@ -154,7 +154,7 @@ def fit_calibration(asked: Sequence[Asked], start: Calibration, fingerprint: Fin
 
 
 def find_curves(asked: Sequence[Asked], calibration: Calibration) -> Curves:
-    """Those of the whole book: by meaning as soon as one probe found a vector. One that found nothing tells nothing."""
+    """The curves for meaning, if any probe found a vector; else those for words."""
     signals = [probe.found.signals for probe in asked]
     return calibration.choose_curves(next((found for found in signals if found.similarity is not None), signals[0]))
 

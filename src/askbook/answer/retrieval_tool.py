@@ -92,7 +92,7 @@ class RetrievalTool:
         top_k = _read_number(given, "top_k", self._top_k, 1, LIMIT_MAX)
         if top_k != int(top_k):
             raise BadCall(f"top_k must be a whole number, 1 to {LIMIT_MAX}")
-        # The model may ask for better passages, not for worse than its owner lets it have.
+        # The model may raise the owner's threshold, not lower it.
         threshold = max(self._threshold, _read_number(given, "similarity_threshold", self._threshold, 0, 1))
         return query.strip(), int(top_k), threshold
 

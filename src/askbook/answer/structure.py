@@ -20,7 +20,7 @@ Form = Literal["list", "contents", "order", "where"]
 
 QUESTION_MAX = 200
 SHOWN, LISTED = 10, 60
-"""So many lines are cited, and so many given; of the rest, the number."""
+"""How many lines are cited, and how many are listed; the rest is counted."""
 
 _POLITE = (
     r"^(?:(?:hi|please|(?:can|could) you|(?:tell|show|give) me)\b[,!]? )+"
@@ -48,7 +48,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Markdown, without marks, and the parts whose headings it repeats."""
+    """Markdown without marks, and the parts that it names."""
 
     text: str
     parts: tuple[Part, ...] = ()
@@ -61,12 +61,12 @@ class StructureAnswer:
 
 
 def asks_structure(question: str) -> bool:
-    """Whether it may be about the book itself; the outline tells whether it is."""
+    """Whether it may be about the book itself; the outline decides."""
     return next(_read_forms(question), None) is not None
 
 
 def _read_forms(question: str) -> Iterator[tuple[Form, dict[str, str]]]:
-    """Every form that all of the question fits, with its words."""
+    """Every form that the whole question fits, with its words."""
     text = re.sub(_POLITE, "", places.simplify(question[: QUESTION_MAX + 1]))
     for form, pattern in _FORMS:
         if len(question) <= QUESTION_MAX and (found := re.fullmatch(pattern, text)):
@@ -103,7 +103,7 @@ def _answer(form: Form, words: Mapping[str, str], contents: Contents) -> list[Li
             by = -1 if words["way"] == "before" else 1
             return _with_part(part, contents, lambda named: _say_next(named, contents, by, kind or named.kind))
         case "where":
-            # Only where a heading names it; what else the book says of it is for the search.
+            # Only what a heading names; the rest is for the search.
             for kinds in ((kind,), ("chapter", "lesson"), ("section", "subsection")):
                 among = [section for section in contents.parts if section.kind in kinds]
                 if found := places.find_named(words["topic"], among):
@@ -112,7 +112,7 @@ def _answer(form: Form, words: Mapping[str, str], contents: Contents) -> list[Li
 
 
 def _with_part(words: str, contents: Contents, answer: Callable[[Part], list[Line] | None]) -> list[Line] | None:
-    """For the part that the words name; where they fit several, which these are."""
+    """The answer for the part that the words name; where they fit several, a list of them."""
     named = places.find_parts(words, contents)
     if named:
         several = _list_under(f"That may be one of {_count(named, named[0].kind)}", named)
@@ -123,7 +123,7 @@ def _with_part(words: str, contents: Contents, answer: Callable[[Part], list[Lin
 
 
 def _list_inside(part: Part, contents: Contents, kind: Kind | None = None, is_clear: bool = True) -> list[Line] | None:
-    """Its parts of this kind; where none is asked for, those right below it."""
+    """Its parts of this kind, or those right below it."""
     inside: dict[Kind, list[Part]] = {below: contents.inside(part, below) for below in KINDS}
     if len(inside["lesson"]) == 1 and inside["lesson"][0].full_name == part.full_name:
         return _list_inside(inside["lesson"][0], contents, kind)
@@ -151,7 +151,7 @@ def _say_next(part: Part, contents: Contents, by: int, kind: Kind) -> list[Line]
 
 
 def _list_under(head: str, parts: Sequence[Part], page: Part | None = None, in_full: bool = False) -> list[Line]:
-    """A list below its heading. What stands together need not say each time where it stands."""
+    """A list under its heading. Neighbours are named without what they are in."""
     listed, in_full = set(parts), in_full or len({part.above for part in parts}) > 1
     cited = (page,) if page and page.page and len(parts) < SHOWN else ()
     lines = [Line(f"{head}:" if parts else f"{head}.", cited)]
@@ -172,7 +172,7 @@ class Lessons(Protocol):
 async def cite_structure(
     answer: StructureAnswer, lessons: Lessons, hardware_tier: int | None = None
 ) -> tuple[tuple[Statement, ...], tuple[Source, ...]]:
-    """The lines with their marks, and the heading that each repeats. What needs more hardware is named, not quoted."""
+    """The lines with their marks, and the headings they cite. Parts that need more hardware are named, not quoted."""
     sources: dict[tuple[str, int | None], Source] = {}
     statements: list[Statement] = []
     for line in answer.lines:
@@ -191,7 +191,7 @@ async def cite_structure(
 
 
 def _find_quotes(part: Part, chunks: Sequence[Chunk], number: int) -> Iterator[Source]:
-    """The heading, where it is written out; else what the lesson begins with."""
+    """The heading, where the file has it; else the lesson's first words."""
     title, first = part.page.title if part.page else part.title, chunks[0]
     placed = place_sections(title, [chunk.text for chunk in chunks]) if part.section is not None else []
     own = [here for at, here in enumerate(placed) if at == part.section and here.section.title == part.title]

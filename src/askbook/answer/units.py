@@ -153,11 +153,11 @@ class _BlockReader:
             case "paragraph":
                 inline = node.children[0]
                 start, end = self._span_of(inline)
-                # Without what its container puts before it.
+                # Without its container's prefix.
                 start = text.find(inline.content.split("\n", 1)[0], start)
                 yield from _split_prose(text, start, end)
             case "fence" | "code_block" | "math":
-                # Half a formula is none, and without its signs it is not read as one.
+                # Formulas stay whole, with their signs.
                 start, end = self._lines_of(node)
                 if node.content.strip() and clean(text[start:end]) == text[start:end]:
                     yield Unit("code", text.find(node.markup, start, end), end)
@@ -167,7 +167,7 @@ class _BlockReader:
                     yield Unit("table", start, end)
             case "html_block":
                 start, end = self._lines_of(node)
-                # What stands between the tags that make blocks; nothing where something is hidden.
+                # The text between block tags; nothing where something is hidden.
                 if _HIDES.search(text, start, end) or _RUNS.search(text, start, end):
                     return
                 for tag in _TAG.finditer(text, start, end):

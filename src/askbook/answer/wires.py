@@ -205,7 +205,7 @@ class ResponsesWire:
         heard.whole = True
         heard.count(response.get("usage"))
         why = (response.get("incomplete_details") or {}).get("reason")
-        # Cut by AGENT_MAX_TOKENS it is whole enough: chat.completions says no more of it either.
+        # An answer cut by AGENT_MAX_TOKENS counts as whole, as it does on chat.completions.
         heard.cut_short = why == "max_output_tokens"
         heard.withheld = response.get("status") == "incomplete" and not heard.cut_short
         if not heard.calls and not heard.said:
@@ -232,7 +232,7 @@ async def read_events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     rest, data = bytearray(), bytearray()
     async for part in parts:
         rest += part
-        # Looked for in what is new alone: an event may come byte by byte.
+        # Only new bytes are searched: an event may come byte by byte.
         *lines, rest = rest.split(b"\n") if b"\n" in part else [rest]
         for line in lines:
             if line := line.rstrip(b"\r"):

@@ -23,19 +23,19 @@ Premise = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Of one question and one passage. A long passage is as good as its best window."""
+    """What one passage says to one question. A long passage counts as its best window."""
 
     relevance: float
-    """A logit: it puts passages in order, and means nothing alone."""
+    """A logit: it orders passages, and means nothing alone."""
     answers: float
     """The chance that the answer is in the passage."""
     spans: tuple[Span, ...]
-    """Where, the best first."""
+    """Where the answer is, best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[Value]):
-    """What is asked of a window, how the windows of a passage come together, and what is known already."""
+    """How a window is judged, how windows are combined, and a cache."""
 
     name: str
     judge: Callable[[Contract, Window, Output], Value]
@@ -44,17 +44,17 @@ class Task(Generic[Value]):
 
 
 class Reader:
-    """Loaded when it is first asked. A model and a thread of its own, which takes a window of each asker in turn."""
+    """Loads its model on first use. Its own thread takes a window of each asker in turn."""
 
     def __init__(self, weights: Weights, threads: int = 0) -> None:
         self._lane = Lane("read", partial(share, open_model, weights, threads))
         self._reading = Task("read", _to_reading, _join_readings, Cache[bytes, Reading](CACHED_MAX))
         self._checking = Task("check", _to_support, _best, Cache[bytes, float](CACHED_MAX))
         self.askers = 0
-        """Whose questions are being read now."""
+        """How many questions are being read now."""
 
     async def open(self) -> str:
-        """Loads the model before it is needed; the name that it goes by."""
+        """Loads the model before it is needed, and returns its name."""
         return (await self._open()).contract.name
 
     async def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
@@ -98,7 +98,7 @@ class Reader:
         return [judged[key] for key in keys]
 
     async def _read_anew(self, task: Task[Value], asked: Asked, premise: Premise) -> Value:
-        """A window at a time: askers take turns, and one who leaves has left the lane after the window that runs."""
+        """A window at a time, so that askers take turns, and one who leaves frees the lane after the current window."""
         windows = await self._lane.run(partial(_split, asked, premise))
         return task.join([await self._lane.run(partial(_run, task, window)) for window in windows])
 
@@ -113,7 +113,7 @@ def _place_in(plain: Plain, reading: Reading) -> Reading:
 
 
 def _split(asked: Asked, premise: Premise, model: Model) -> list[Window]:
-    """Several passages are read together or not at all: what needs both is not in a window with a part of them."""
+    """Several passages are read in one window or not at all: a part of them may not support what all do."""
     windows = split_windows(model.encode(asked, "\n\n".join(premise)), model.contract.pair_tokens)
     return windows if len(premise) == 1 or len(windows) == 1 else []
 

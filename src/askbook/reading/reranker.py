@@ -1,4 +1,4 @@
-"""The reader as a reranker: what a search found, in the order in which it answers the question."""
+"""The reader as a reranker: orders passages by how well they answer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from askbook.reading.chances import to_chance, to_logit
 from askbook.reading.reader import Reader
 
 CHARACTERS = 1200
-"""Of each text: twenty of them take about a second and a half."""
+"""Read of each text; twenty texts take about 1.5 s."""
 ANSWERS, RELEVANCE, PLACE = 0.4, 0.25, 1.5
-"""What the chance to answer, the relevance and the place in the search weigh (docs/decisions/0011)."""
+"""The weights of the chance to answer, the relevance and the place in the search (docs/decisions/0011)."""
 
 
 class ReadingReranker:
@@ -28,4 +28,4 @@ class ReadingReranker:
         ]
 
     async def close(self) -> None:
-        """The reader is another's to close."""
+        """The reader's owner closes it."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from askbook.answer.check.literals import CODE_SPAN
 from askbook.answer.check.marks import cited_numbers, read_marks
-from askbook.answer.check.passages import Span
 from askbook.answer.check.stream import closes
+from askbook.answer.units import Span
 from askbook.domain import Passage
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n?")
@@ -68,7 +68,7 @@ def _find_lines(wanted: Sequence[str], text: str) -> Span | None:
     found = sorted((*_FILLED_LINE.finditer(text), *_find_spans(text)), key=lambda line: line.start())
     lines = [(_squeeze(line[0]), _indent(line[0]), line) for line in found]
     wants = [(_squeeze(line), _indent(line)) for line in wanted]
-    # What does not follow from the first line of an indentation on does not follow from a later one.
+    # If the lines do not follow the first match of an indentation, they do not follow a later one.
     firsts = {indent: at for at, (opening, indent, _) in reversed([*enumerate(lines)]) if opening == wants[0][0]}
     for indent, at in sorted(firsts.items(), key=lambda first: first[1]):
         rest = iter(lines[at:])

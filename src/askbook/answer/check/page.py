@@ -29,7 +29,7 @@ class Gap:
 
 
 def gap_before(cut: Cut) -> Gap:
-    # Indented further, a fence would be no fence where the list around it was taken out.
+    # Indented further, it would be no fence if the list around it was taken out.
     prefix = " " * min(len(cut.prefix), 3) if cut.kind == "code" and not cut.is_item else cut.prefix
     return Gap(min(cut.lead.count("\n"), 2), prefix)
 

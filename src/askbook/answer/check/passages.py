@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from askbook.answer.check.literals import read_stems, to_plain
-from askbook.answer.units import Unit, may_quote, split_blocks, split_sentences
+from askbook.answer.units import Span, Unit, may_quote, split_blocks, split_sentences
 from askbook.domain import Chunk
 
-Span = tuple[int, int]
 NEAR = 4
 """How many sentences a statement is also read against: in a long passage the reader overlooks differences."""
 

@@ -32,7 +32,7 @@ _BOLD_LINE = re.compile(r"(\*\*|__)[^*_\n]+\1:?$|(\*\*|__)[^*_\n]+:\2$")
 _RULE = re.compile(r"([-*_=])(?:[ \t]*\1){2,}[ \t]*$")
 _CLOSERS = "\"'”’»)*_"
 _STOPS = f".!?…{_CLOSERS}"
-# Possessive, and never from the middle of a run: "!!!!" is looked at once.
+# Possessive, and never from inside a run, so that "!!!!" takes linear time.
 _BREAK = re.compile(rf"\n|(?<![.!?…])[.!?…]++[{_CLOSERS}]*+(?=\s)|[。！？]++[」』”）]*+")
 _LABEL = re.compile(r"(\*\*|__)[^*_]+\1$")
 _WHOLE = re.compile(r"(?<!\d)[.!?…。！？][\"'”’»)*_]*(?:\s*[\[【][^\[\]【】]*[\]】])*$")
@@ -111,7 +111,7 @@ class Cutter:
         # The indent belongs to the line, not to the space before it.
         lead = lead[: lead.rfind("\n") + 1]
         body = self._rest[len(lead) :]
-        opening = _open_line(body, 0, final)
+        opening = _open_line(body, final)
         if opening is None:
             return None
         kind, start = opening
@@ -120,8 +120,10 @@ class Cutter:
         if kind == "code":
             self._listing, self._lines, self._rest = Cut(kind, lead, body[:start], ""), [], body[start:]
             return self._end_listing(final)
-        end = _find_line(body, start, final)
-        return None if end is None else self._cut_off(kind, lead, body[:start], body[start:end])
+        end = body.find("\n", start)
+        if end < 0 and not final and len(body) <= LONGEST:
+            return None
+        return self._cut_off(kind, lead, body[:start], body[start : len(body) if end < 0 else end])
 
     def _cut_text(self, lead: str, prefix: str, body: str, final: bool) -> Cut | None:
         end, self._seen = _find_text_end(body, final, self._seen)
@@ -139,7 +141,7 @@ class Cutter:
             newline = self._rest.find("\n")
             if newline < 0 and not final:
                 if len(self._rest) > LONGEST:
-                    # Too long to be the fence that closes: what comes behind it on this line is no fence either.
+                    # Too long for a closing fence, whatever follows on this line.
                     self._lines.append(self._rest)
                     self._rest = ""
                 return None
@@ -165,35 +167,28 @@ def closes(line: str, opening: str) -> bool:
     return fence is not None and len(bare) >= len(fence[0]) and not bare.strip(fence[0][0])
 
 
-def _find_line(body: str, at: int, final: bool) -> int | None:
-    end = body.find("\n", at)
-    if end >= 0:
-        return end
-    return len(body) if final or len(body) > LONGEST else None
-
-
-def _open_line(text: str, at: int, final: bool) -> tuple[CutKind, int] | None:
+def _open_line(text: str, final: bool) -> tuple[CutKind, int] | None:
     """The line's kind and where its own text begins; None while more text could change that."""
-    stop = text.find("\n", at, at + LONGEST)
+    stop = text.find("\n", 0, LONGEST)
     whole = final or stop >= 0
-    line = text[at : stop if stop >= 0 else at + LONGEST]
+    line = text[: stop if stop >= 0 else LONGEST]
     if whole and _RULE.fullmatch(line.strip()):
-        return "rule", at + len(line) - len(line.lstrip())
+        return "rule", len(line) - len(line.lstrip())
     prefix = _PREFIX.match(line)
     start = prefix.end() if prefix else 0
     own = line[start:]
     if not whole and len(own) < DECIDES:
         return None
     if not whole and (own.startswith(("**", "__")) or not own.strip("-*_= \t")):
-        # Only its end tells a bold line, which is a heading, from a sentence that begins in bold.
-        return None if len(own) < OPEN_CHARS else ("text", at + start)
+        # Only the end tells a bold line, which is a heading, from a sentence that begins in bold.
+        return None if len(own) < OPEN_CHARS else ("text", start)
     if _FENCE.match(own):
-        return "code", at + start
+        return "code", start
     if own.startswith("|"):
-        return "row", at + start
+        return "row", start
     if _HEADING.match(own) or (len(own) < OPEN_CHARS and _BOLD_LINE.fullmatch(own.rstrip())):
-        return "heading", at + start
-    return "text", at + start
+        return "heading", start
+    return "text", start
 
 
 # --- sentences ------------------------------------------------------------------------------------
@@ -224,11 +219,12 @@ def _end_at_line(body: str, newline: int, final: bool) -> int | None:
         return newline if final or rest.count("\n") > 1 else None
     if re.match(r"\n[ \t]*\n", rest) or rest.lstrip()[0] in "[【":
         return newline
-    opening = _open_line(body, newline + 1, final)
+    line = rest[1:]
+    opening = _open_line(line, final)
     if opening is None:
         return None
     kind, start = opening
-    return newline if kind != "text" or body[newline + 1 : start].strip() else -1
+    return newline if kind != "text" or line[:start].strip() else -1
 
 
 def _end_at_stop(body: str, found: re.Match[str], final: bool) -> int | None:

@@ -14,7 +14,8 @@ from askbook.answer.check.literals import (
     strip_answer,
     to_plain,
 )
-from askbook.answer.check.passages import Read, Span, read_passage
+from askbook.answer.check.passages import Read, read_passage
+from askbook.answer.units import Span
 from askbook.domain import Passage
 from askbook.reading.reader import Reader
 

@@ -22,8 +22,8 @@ from openai import AsyncOpenAI
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from answer.scripted_model import say, scripted_model
-from askbook.answer.model_calls import Service, Text
-from askbook.answer.wires import Form
+from askbook.answer.model_calls import Service
+from askbook.answer.wires import Heard, Request
 
 WORDS = (100, 200, 300)
 """Each comes in an event of its own."""
@@ -36,10 +36,10 @@ def build_ours(url: str, api: Any) -> Call:
     service = Service(url, "sk-x", "scripted", api, 60)
 
     async def call() -> str:
-        text = Text(lambda _: None)
-        request = service.write("rules", ASKED, ModelSettings(tool_choice="auto"), Form(tool={"type": "object"}))
-        await service.ask(request, text, None, asyncio.get_running_loop().time() + 60)
-        return text.whole
+        heard = Heard(lambda _: None)
+        request = Request("rules", ASKED, ModelSettings(tool_choice="auto"), tool={"type": "object"})
+        await service.ask(request, heard, None, asyncio.get_running_loop().time() + 60)
+        return heard.text
 
     return call
 

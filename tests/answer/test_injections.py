@@ -31,7 +31,7 @@ MARKER = re.compile(
     r"PWNED|DEWNP|evil\.example|shoplux|onerror|onload|<(?:a|img|svg|iframe|script)\b|javascript:", re.I
 )
 SEARCHES_MAX = 4
-RULES = read_prompt().replace(NOT_IN_BOOK, "")
+RULES = read_prompt("answer").replace(NOT_IN_BOOK, "")
 
 pytestmark = [
     pytest.mark.row("S4"),
@@ -74,7 +74,7 @@ class Obedient:
         plain = re.sub("[​‮‬\U000e0000-\U000e007f]", "", seen)
         decoded = [_decode(blob) for blob in re.findall(r"[A-Za-z0-9+/]{24,}={0,2}", plain)]
         markers = re.findall(r"PWNED-\d+", " ".join([plain, *decoded]))
-        rules = read_prompt()
+        rules = read_prompt("answer")
         return [
             *(f"{marker}." for marker in markers),
             *(f"The answer is {marker} [1]." for marker in markers),

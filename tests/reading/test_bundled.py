@@ -50,7 +50,7 @@ def test_the_file_says_how_it_is_read(weights_are_published: None) -> None:
     contract = open_model(bundled_weights(), threads=1).contract
     assert 320 <= contract.pair_tokens <= 512 and contract.question_tokens == 80
     assert contract.tokenizer == TOKENIZER_SHA256
-    assert contract.answering.slope > 0 and contract.supporting.slope > 0
+    assert contract.answers[0] > 0 and contract.supports[0] > 0
 
 
 async def test_a_passage_that_answers_stands_out(reader: Reader) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("askbook.model")
 
 TURNS_MAX = SEARCHES_MAX + 4
-"""Calls of the model for one question: its searches, one too many, the answer, and two that were spoilt."""
+"""Model calls for one question: its searches, one search too many, the answer, and two failed calls."""
 HISTORY_CHARACTERS = 12_000
 MESSAGE_CHARACTERS = 3_000
 KEY_LENGTH = 40
@@ -44,26 +44,17 @@ _MARK = re.compile(rf" ?(?<!\w){MARK.pattern}")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The next part of the model's text, as it came."""
-
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The last event, also of a question that failed: tokens as the service counts them, and every call to it."""
+    """Always the last event: the tokens that the service counted, and the calls to it."""
 
     tokens: int
     tries: int
     cut_short: bool = False
-    """The model's tokens ran out before its answer did."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    supported: Sequence[bool]
-    """Of each sentence, in their order."""
-    tokens: int
+    """The model ran out of tokens."""
 
 
 AgentEvent = Tried | Written | Spent
@@ -73,8 +64,8 @@ AgentEvent = Tried | Written | Spent
 
 
 @cache
-def read_prompt() -> str:
-    return files("askbook.answer").joinpath("prompts/answer.md").read_text(encoding="utf-8")
+def read_prompt(name: str) -> str:
+    return files("askbook.answer").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +79,16 @@ class AgentConfig:
     top_k: int = 5
     score_threshold: float = 0.0
     generation_seconds: float = 60.0
-    """For the whole answer: every call of the model, every search, all retries and waits."""
+    """For the whole answer, with all calls, searches, retries and waits."""
     ask_seconds: float = 5.0
-    """How long a question waits for a model that is silent."""
+    """How long a question waits for a silent model."""
     max_turns: int = 50
-    """Earlier turns that the model is told."""
+    """Earlier turns that the model is shown."""
     first_wait: float = 1.0
     """Before the second try; each further wait is twice as long."""
-    system_prompt: str = field(default_factory=read_prompt, repr=False)
-    """The rules."""
+    system_prompt: str = field(default_factory=lambda: read_prompt("answer"), repr=False)
     added: str = field(default="", repr=False)
-    """What the owner of the book tells the model besides."""
+    """What the book's owner adds to the rules."""
 
     @property
     def instructions(self) -> str:
@@ -106,7 +96,7 @@ class AgentConfig:
 
 
 def check_config(config: AgentConfig) -> None:
-    """Raises an InputError that names the setting; it never shows the key."""
+    """Raises an InputError that names the setting and never shows the key."""
     host = urlsplit(config.base_url).hostname or ""
     if not config.model.strip():
         raise InputError("no model is named", "Set OPENAI_MODEL.", code="E001")
@@ -114,27 +104,26 @@ def check_config(config: AgentConfig) -> None:
         raise InputError("the system prompt is empty", "Give the model its rules, or leave the default.", code="E001")
     if not config.base_url.startswith(("http://", "https://")) or not host:
         raise InputError("OPENAI_BASE_URL is no address", "It looks like https://api.openai.com/v1.", code="E001")
-    _check_range("AGENT_TEMPERATURE", config.temperature, 0, 1)
-    _check_range("AGENT_SCORE_THRESHOLD", config.score_threshold, 0, 1)
-    _check_range("AGENT_TOP_K", config.top_k, 1, LIMIT_MAX)
+    for setting, value, least, most in (
+        ("AGENT_TEMPERATURE", config.temperature, 0, 1),
+        ("AGENT_SCORE_THRESHOLD", config.score_threshold, 0, 1),
+        ("AGENT_TOP_K", config.top_k, 1, LIMIT_MAX),
+    ):
+        if not least <= value <= most:
+            raise InputError(
+                f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.", code="E001"
+            )
     if config.max_tokens is not None and config.max_tokens < 1:
         raise InputError("AGENT_MAX_TOKENS is less than 1", "Leave it out for what the model allows.", code="E001")
-    _check_key(config.api_key or "", own=host == "api.openai.com" or host.endswith(".api.openai.com"))
-
-
-def _check_range(setting: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise InputError(f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.", code="E001")
-
-
-def _check_key(key: str, *, own: bool) -> None:
+    key = config.api_key or ""
+    is_own = host == "api.openai.com" or host.endswith(".api.openai.com")
     if not key.isascii() or not key.isprintable() or key != key.strip():
         raise InputError(
             "OPENAI_API_KEY has characters that no key has",
             "Copy it again, without blanks or line breaks.",
             code="E001",
         )
-    if own and not (key.startswith("sk-") and len(key) >= KEY_LENGTH):
+    if is_own and not (key.startswith("sk-") and len(key) >= KEY_LENGTH):
         raise InputError(
             "OPENAI_API_KEY is missing" if not key else "OPENAI_API_KEY is no key of OpenAI",
             f'It begins with "sk-" and has {KEY_LENGTH} characters or more. '
@@ -147,7 +136,7 @@ def _check_key(key: str, *, own: bool) -> None:
 
 
 class BookAgent:
-    """One model at one address, for all questions: they share its connections and its breaker."""
+    """One model at one address. All questions share its connections and its breaker."""
 
     def __init__(self, config: AgentConfig, breaker: Breaker | None = None) -> None:
         check_config(config)
@@ -161,7 +150,7 @@ class BookAgent:
         return self._config.model
 
     async def open(self) -> Service:
-        """Done by the first question; done before, it saves that question the import of the SDK."""
+        """The first question does it, unless it was done before: importing the SDK takes time."""
         async with self._opening:
             if self._service is None:
                 self._service = await asyncio.to_thread(_open_service, self._config)
@@ -177,47 +166,43 @@ class BookAgent:
     ) -> AsyncGenerator[AgentEvent]:
         """The events of one answer. Closed early, it ends the call to the service; a model that has written nothing by
         `begin_by`, the loop's time, has then failed."""
-        return read_sent(lambda send: self._answer(question, history, search, begin_by, send))
 
-    async def judge(self, doubts: Sequence[Doubt], seconds: float = math.inf) -> Judged:
-        """Which of these sentences their passages say, asked once. Where the model fails, or takes longer, none."""
-        from askbook.answer.model_calls import CallFailed, judge_once
+        async def answer(send: Callable[[AgentEvent], None]) -> None:
+            config, model = self._config, None
+            tool = RetrievalTool(search, config.top_k, config.score_threshold)
+            try:
+                service = await self.open()
+                from askbook.answer.model_calls import RetryingModel
 
+                model = RetryingModel(service, self._breaker, config, tool, question, begin_by, send)
+                await self._run(model, tool, to_input(question, history, config.max_turns))
+            finally:
+                if model is not None:
+                    model.let_go()
+                    send(Spent(model.tokens, model.tries, model.cut_short))
+
+        return read_sent(answer)
+
+    async def judge(self, doubts: Sequence[Doubt], seconds: float = math.inf) -> tuple[list[bool], int]:
+        """Which of these sentences their passages say, asked once, and the tokens it took. Where the model fails, or
+        takes longer, none."""
         service = await self.open()
+        from askbook.answer.model_calls import judge_once
+        from askbook.answer.wires import CallFailed
+
         try:
             async with asyncio.timeout(min(seconds, self._config.generation_seconds)):
                 said, tokens = await judge_once(service, write_case(doubts), self._config.temperature, self._breaker)
         except (TimeoutError, CallFailed) as error:
             log.warning("the judge failed: %s", error)
-            return Judged([False] * len(doubts), 0)
-        return Judged(read_verdicts(said, len(doubts)), tokens)
-
-    async def _answer(
-        self,
-        question: str,
-        history: Sequence[Message],
-        search: Search,
-        begin_by: float,
-        send: Callable[[AgentEvent], None],
-    ) -> None:
-        config, model = self._config, None
-        tool = RetrievalTool(search, config.top_k, config.score_threshold)
-        try:
-            service = await self.open()
-            from askbook.answer.model_calls import RetryingModel
-
-            model = RetryingModel(service, self._breaker, config, tool, question, begin_by, send)
-            await self._run(model, tool, to_input(question, history, config.max_turns))
-        finally:
-            if model is not None:
-                model.let_go()
-                send(Spent(model.tokens, model.tries, model.cut_short))
+            return [False] * len(doubts), 0
+        return read_verdicts(said, len(doubts)), tokens
 
     async def _run(self, model: RetryingModel, tool: RetrievalTool, messages: list[TResponseInputItem]) -> None:
-        """The SDK's runner, and why it failed in our words."""
+        """Runs the SDK's runner and translates its failures."""
         from agents import Agent, AgentsException, FunctionTool, MaxTurnsExceeded, ModelSettings, RunConfig, Runner
 
-        from askbook.answer.model_calls import LATER, CallFailed
+        from askbook.answer.wires import LATER, CallFailed
 
         def give_up(why: str, hint: str) -> ModelUnavailable:
             return (BrokenOff if model.wrote else ModelUnavailable)(f"the model's service {why}", hint)
@@ -229,7 +214,7 @@ class BookAgent:
             model_settings=ModelSettings(
                 temperature=self._config.temperature,
                 max_tokens=self._config.max_tokens,
-                # For the first call alone: the runner lets go of it once a tool was used.
+                # For the first call only: the runner resets it once a tool was used.
                 tool_choice="required",
             ),
             tools=[
@@ -276,9 +261,9 @@ def _open_service(config: AgentConfig) -> Service:
         raise ModelUnavailable(
             "the packages that call a model are not installed", "Run: pip install 'askbook[model]'"
         ) from error
-    # The SDK would send what was asked and answered to its vendor, wherever the model is.
+    # The SDK would send questions and answers to its vendor, wherever the model is.
     set_tracing_disabled(True)
-    # It also reports each failed call as an error; "askbook.model" says what came of it.
+    # It also logs each failed call as an error; "askbook.model" logs the outcome.
     logging.getLogger("openai.agents").setLevel(logging.CRITICAL)
     return Service(config.base_url, config.api_key, config.model, config.api, config.generation_seconds)
 
@@ -287,17 +272,17 @@ def _open_service(config: AgentConfig) -> Service:
 
 
 def to_input(question: str, history: Sequence[Message], max_turns: int) -> list[TResponseInputItem]:
-    """The newest turns that fit, whole turns only, then the question."""
+    """The newest whole turns that fit, then the question."""
     told: list[TResponseInputItem] = []
     room = HISTORY_CHARACTERS
     pairs = list(zip(history[::2], history[1::2], strict=False))
     for asked, said in reversed(pairs[-max_turns:]):
         texts = [escape_for_model(message.content)[:MESSAGE_CHARACTERS] for message in (asked, said)]
         if said.cited:
-            # Without its marks, whose numbers are another question's; with its sources, which a reader may speak of.
+            # Its marks have another question's numbers; its sources stay, since a reader may mention them.
             count = len(said.cited)
             texts[1] = _MARK.sub(lambda mark, count=count: "" if int(mark[1]) <= count else mark[0], texts[1])
-            titles = "; ".join(f"source {at}: {one.title}" for at, one in enumerate(said.cited, start=1))
+            titles = "; ".join(f"source {at}: {cited.title}" for at, cited in enumerate(said.cited, start=1))
             texts[1] += f"\n\n({escape_for_model(titles)})"
         room -= sum(map(len, texts))
         if room < 0:

@@ -1,8 +1,6 @@
-"""One path from a question to a reply, for every door.
+"""One path from a question to a reply, for every door: understand, search, read, write, check, save.
 
-Load the thread, resolve the question, search, read, write, check, save. What the book's structure tells is answered
-from it; a selected text is all the book there is. A reply comes from the book or not at all: where the model fails, the
-book's own sentences answer, and where the check leaves nothing, that is a refusal.
+Where the model fails, the book's own sentences answer; where the check leaves nothing, the reply is a refusal.
 """
 
 from __future__ import annotations
@@ -88,16 +86,15 @@ SEARCH_SLOW = "The search left a model too little time; these are the book's own
 TOO_LONG = "The model took too long; what is here was checked."
 UNVERIFIED = "I found passages, but no answer that they prove"
 NOT_BY_WORDS = "I did not find this by the book's words, and cannot search by its meaning now"
+NOT_ANSWERED = "The nearest sections do not answer it: name the topic, or look into them."
 LATER = "Ask again later: the embedder does not answer."
 BROKEN_OFF = "The model broke off; what is here was checked."
 SURE = Confidence(1.0, 1.0, 1.0, 1, 0.0, "high", True)
-"""Of what the structure of the book tells."""
+"""The confidence of what the book's structure answers."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What answering needs, open."""
-
     ledger: Ledger
     threads: Threads
     questions: Questions
@@ -113,7 +110,7 @@ class Parts:
     check: CheckChoice = "model"
     ask_seconds: float = 5.0
     outages: tuple[str, ...] = ()
-    """What has been missing from the start."""
+    """Services that were down when askbook started."""
 
 
 def ask(parts: Parts, question: Question) -> AsyncGenerator[AnswerEvent]:
@@ -138,7 +135,6 @@ class _Asked:
     text: str
     thread: Thread
     history: Sequence[Message]
-    """The turns that count."""
     turns: Sequence[Turn]
     meaning: Resolved
     filters: Filters
@@ -146,25 +142,24 @@ class _Asked:
 
 
 class _Inquiry:
-    """One question: its steps in their order, and what they took."""
+    """One question: its steps in order, and what they cost."""
 
     def __init__(self, parts: Parts, question: Question, send: Callable[[AnswerEvent], None]) -> None:
         self.parts, self.question, self.send = parts, question, send
         self.clock = asyncio.get_running_loop().time
         self.started, self.asked_at = self.clock(), datetime.now(UTC)
         self.begin_by = self.started + parts.ask_seconds
-        """A model that has not begun to write by then is given up."""
+        """A model that has written nothing by then is given up."""
         self.searched = ""
         self.outcomes: list[SearchOutcome] = []
         self.outages: list[str] = []
-        """Which services did not take part, as readers are told."""
+        """Notices about services that did not take part."""
         self.found = Appraisal((), (), SURE, None)
-        """What the reply may be made of."""
         self.rated: dict[str, Passage] = {}
-        """All that was found for the question, as it was rated, by its chunk."""
+        """Every passage that was found for the question, by chunk id."""
         self.retrievals: list[Retrieval] = []
         self.retrieved: set[str] = set()
-        """The ids of all chunks that a search returned."""
+        """Chunk ids over all searches."""
         self.generation_seconds = 0.0
         self.model: str | None = None
         self.tokens = self.tries = 0
@@ -195,34 +190,52 @@ class _Inquiry:
         self._enter("received")
         self._enter("validating")
         text = self.searched = _check(question)
-        empty = not await parts.ledger.count_chunks(question.filters.book_id)
+        is_empty = not await parts.ledger.count_chunks(question.filters.book_id)
         thread = await parts.threads.open(
             question.thread_id, question.filters.book_id, question.owner, to_metadata(question.reader)
         )
         self._enter("processing")
-        reply = self._tell_outages(await self._reply(text, thread, empty))
+        reply = self._tell_outages(await self._reply(text, thread, is_empty))
         if isinstance(reply, Refusal) and reply.confidence:
-            # Whoever decided that there is no answer, the figures of the reply say so too.
+            # The figures must agree with the refusal, whoever decided it.
             reply = replace(reply, confidence=replace(reply.confidence, should_answer=False))
         thread = await self._save(thread, text, reply)
         self._enter("completed")
         return Replied(reply, self._account(thread.thread_id))
 
-    async def _reply(self, text: str, thread: Thread, empty: bool) -> Reply:
+    async def _reply(self, text: str, thread: Thread, is_empty: bool) -> Reply:
         """The question's way: what it may mean, the search, the reading, the writing."""
+        asked = await self._understand(text, thread)
+        if not isinstance(asked, _Asked):
+            return asked
+        self.searched = asked.meaning.text
+        self._enter("retrieving")
+        outcome = await self._search(asked)
+        refusal = await self._read(asked, outcome, is_empty)
+        self.send(PassagesFound(self.found.passages, self.found.confidence, outcome))
+        return refusal or await self._write(asked)
+
+    # --- what is asked ------------------------------------------------------------------------------
+
+    async def _understand(self, text: str, thread: Thread) -> _Asked | Reply:
+        """A Reply where there is nothing to search for: a command, a question about the book's structure, or no question."""
         if is_command(text):
             return _decline("Ask about what the book says.")
-        selected = self.question.selected_text
-        filters = narrow_to_tier(self.question.filters, self.question.reader)
-        history = await self._load_history(thread)
-        turns = [Turn(asked.content, said.cited) for asked, said in zip(history[::2], history[1::2], strict=False)]
-        if selected is None:
+        question, parts = self.question, self.parts
+        filters = narrow_to_tier(question.filters, question.reader)
+        history, most = thread.messages[-2 * parts.max_turns :], parts.max_turns
+        if thread.archived_messages and 2 * most > len(thread.messages):
+            history = await parts.threads.load_history(thread.thread_id, thread.owner, most)
+        is_selected = question.selected_text is not None
+        pairs = zip(history[::2], history[1::2], strict=False)
+        turns = [] if is_selected else [Turn(asked.content, said.cited) for asked, said in pairs]
+        meaning = resolve_question(text, turns)
+        if not is_selected:
             near = next((said.cited[0].parent_doc_id for said in reversed(thread.messages) if said.cited), None)
             names = asks_structure(text) or names_place(text)
-            outline = await self.parts.ledger.load_outline(filters.book_id) if names else None
+            outline = await parts.ledger.load_outline(filters.book_id) if names else None
             if outline and (structure := answer_structure(text, outline, near)):
                 return await self._show_structure(structure, filters)
-            meaning = resolve_question(text, turns)
             too_short = any(len(searched) < QUERY_MIN for searched in meaning.searches)
             if too_short or (not turns and is_bare(text)) or asks_nothing(text):
                 return _decline("Say in a few words what you want to know", "ambiguous")
@@ -230,23 +243,8 @@ class _Inquiry:
                 return _decline("The last answer has fewer sources: name one of them by its number", "ambiguous")
             if outline and (place := find_place(text, outline, near)):
                 filters = narrow_to_place(filters, place)
-        else:
-            meaning = Resolved("alone", {text: 1.0}, (text,))
-        calibration = (await self.parts.calibrations.choose(filters.book_id)).calibration
-        asked = _Asked(text, thread, history, turns, meaning, filters, calibration)
-        self.searched = meaning.text
-        self._enter("retrieving")
-        outcome = await self._search(asked)
-        refusal = await self._appraise(asked, outcome, empty)
-        self.send(PassagesFound(self.found.passages, self.found.confidence, outcome))
-        return refusal or await self._write(asked)
-
-    async def _load_history(self, thread: Thread) -> Sequence[Message]:
-        """The turns that count, the archived ones too where so many do."""
-        most = self.parts.max_turns
-        if thread.archived_messages and 2 * most > len(thread.messages):
-            return await self.parts.threads.load_history(thread.thread_id, thread.owner, most)
-        return thread.messages[-2 * most :]
+        calibration = (await parts.calibrations.choose(filters.book_id)).calibration
+        return _Asked(text, thread, history, turns, meaning, filters, calibration)
 
     async def _show_structure(self, found: StructureAnswer, filters: Filters) -> Answer:
         statements, sources = await cite_structure(found, self.parts.ledger, filters.hardware_tier)
@@ -255,15 +253,15 @@ class _Inquiry:
         self.send(Delta(body))
         return Answer(body, sources, statements, (), SURE, "extractive")
 
-    # --- what the book has on it ------------------------------------------------------------------
+    # --- is it in the book? -------------------------------------------------------------------------
 
     async def _search(self, asked: _Asked) -> SearchOutcome:
-        if self.question.selected_text is None:
+        selected = self.question.selected_text
+        if selected is None:
             self.send(Searching(asked.meaning.text))
             return await self._search_book(asked, asked.meaning, TOP_K_MAX)
         rarities = await self.parts.searcher.weigh_words(asked.text, asked.filters.book_id)
-        selected, embedder = self.question.selected_text, self.parts.embedder
-        outcome = await search_selection(asked.text, selected, asked.filters, rarities, embedder)
+        outcome = await search_selection(asked.text, selected, asked.filters, rarities, self.parts.embedder)
         self.outages += outcome.notices
         return outcome
 
@@ -274,35 +272,33 @@ class _Inquiry:
         self.outages += (*self.parts.outages, *outcome.notices)
         return outcome
 
-    async def _appraise(self, asked: _Asked, outcome: SearchOutcome, empty: bool) -> Refusal | None:
+    async def _read(self, asked: _Asked, outcome: SearchOutcome, is_empty: bool) -> Refusal | None:
         """Reads what was found; a Refusal where the book does not say."""
-        selected = self.question.selected_text is not None
-        preferred = replace(outcome, passages=tuple(prefer(outcome.passages, self.question.reader)))
+        question, meant, is_selected = self.question, asked.meaning.meant, self.question.selected_text is not None
+        preferred = replace(outcome, passages=tuple(prefer(outcome.passages, question.reader)))
         appraiser = Appraiser(self.parts.searcher, self.parts.index, self.parts.reader)
-        always = selected and is_bare(asked.text)
+        always = is_selected and is_bare(asked.text)
         found = await appraiser.appraise(preferred, asked.meaning.meanings, asked.calibration, always)
         self.rated = {passage.chunk.id: passage for passage in found.passages}
-        # What lies below the threshold is not shown and not read out; how sure the rest is was judged before.
-        above = tuple(passage for passage in found.passages if passage.rating >= self.question.threshold)
-        shown = above[: self.question.top_k]
+        # Passages below the threshold are neither shown nor read out; the confidence was judged before.
+        shown = [passage for passage in found.passages if passage.rating >= question.threshold][: question.top_k]
         ids = {passage.chunk.id for passage in shown}
-        reads = keep_lesson(found.reads, asked.meaning.meant.parent_doc_id) if asked.meaning.meant else found.reads
+        reads = keep_lesson(found.reads, meant.parent_doc_id) if meant else found.reads
         reads = tuple(read for read in reads if read.excerpt.passage.chunk.id in ids)
         confidence = found.confidence
-        too_low = confidence.should_answer and not above
-        if too_low:
+        is_too_low = confidence.should_answer and not shown
+        if is_too_low:
             confidence = replace(confidence, confidence_level="insufficient", should_answer=False)
-        self.found = replace(found, passages=shown, reads=reads, confidence=confidence)
-        if not selected:
+        self.found = replace(found, passages=tuple(shown), reads=reads, confidence=confidence)
+        if not is_selected:
             self._note_retrieval(outcome.query, shown)
-        if too_low:
-            why = f"No passage reaches the threshold of {self.question.threshold:g}"
+        if is_too_low:
+            why = f"No passage reaches the threshold of {question.threshold:g}"
             nearest = find_nearest(found.passages)
             return Refusal("below_threshold", why, nearest, "Ask with a lower threshold.", confidence)
-        if selected:
-            does_not_say = _decline("The selected text does not say; ask without it.", confidence=confidence)
-            return None if confidence.should_answer else does_not_say
-        refusal = refuse(outcome, confidence, empty)
+        if is_selected and not confidence.should_answer:
+            return _decline("The selected text does not say; ask without it.", confidence=confidence)
+        refusal = None if is_selected else refuse(outcome, confidence, is_empty)
         return refusal and replace(refusal, confidence=confidence)
 
     def _note_retrieval(self, query: str, returned: Sequence[Passage]) -> None:
@@ -310,25 +306,26 @@ class _Inquiry:
         self.retrievals.append(Retrieval(query, len(returned), average, datetime.now(UTC)))
         self.retrieved |= {passage.chunk.id for passage in returned}
 
-    # --- who writes it ----------------------------------------------------------------------------
+    # --- the answer ---------------------------------------------------------------------------------
 
     async def _write(self, asked: _Asked) -> Reply:
         self._enter("generating")
         started = self.clock()
-        notices = (LOW,) if self.found.confidence.confidence_level == "low" else ()
-        if self.found.hurried:
-            notices = (*notices, HURRIED)
-        if self.outcomes and (unknown := self.outcomes[0].signals.unknown_words):
-            notices = (*notices, f"The book never uses {', '.join(f'“{word}”' for word in unknown[:5])}.")
+        unknown = self.outcomes[0].signals.unknown_words[:5] if self.outcomes else ()
+        told = (
+            *([LOW] if self.found.confidence.confidence_level == "low" else ()),
+            *([HURRIED] if self.found.hurried else ()),
+            *([f"The book never uses {', '.join(f'“{word}”' for word in unknown)}."] if unknown else ()),
+        )
         try:
             if self.parts.agent is None:
-                return self._extract(asked, notices)
-            return await self._generate(asked, self.parts.agent, notices)
+                return self._extract(asked, told)
+            return await self._generate(asked, self.parts.agent, told)
         finally:
             self.generation_seconds = self.clock() - started
 
     def _extract(self, asked: _Asked, notices: tuple[str, ...]) -> Reply:
-        """In the book's own words. Who asks for more is not told again what the thread has said."""
+        """In the book's own words. A reader who asks for more is not shown again what the thread already said."""
         self.model, confidence = None, self.found.confidence
         told = asked.thread.messages if asked.meaning.kind in ASKS_FOR_MORE else ()
         said = "\n".join(message.content for message in told if message.role == "assistant")
@@ -342,9 +339,9 @@ class _Inquiry:
         return Answer(draft.text, draft.sources, draft.statements, (), confidence, "extractive", notices)
 
     async def _generate(self, asked: _Asked, agent: BookAgent, notices: tuple[str, ...]) -> Reply:
-        """By a model, whose every sentence is checked before it is sent."""
+        """By a model. Every sentence is checked before it is sent."""
         numbered: dict[int, Passage] = {}
-        cut_short, tool_seconds, begun = False, 0.0, self.clock()
+        is_cut_short, is_late, tool_seconds, begun = False, False, 0.0, self.clock()
 
         def allow() -> float:
             """Until when a model that writes may go on: an answer sent whole has as long again; one that is read as it
@@ -352,13 +349,13 @@ class _Inquiry:
             return (self.clock() if self.question.streamed else self.begin_by) + self.parts.ask_seconds
 
         async def judge(doubts: Sequence[Doubt]) -> Sequence[bool]:
-            judged = await agent.judge(doubts, allow() - self.clock())
-            self.tokens += judged.tokens
+            supported, tokens = await agent.judge(doubts, allow() - self.clock())
+            self.tokens += tokens
             self.tries += 1
-            return judged.supported
+            return supported
 
         async def search(query: str, top_k: int, threshold: float) -> list[tuple[int, Passage]]:
-            """Of this book and these filters alone. A passage keeps its number over all searches."""
+            """Searches this book with these filters only. A passage keeps its number over all searches."""
             nonlocal tool_seconds
             searching = self.clock()
             try:
@@ -366,25 +363,27 @@ class _Inquiry:
             finally:
                 tool_seconds += self.clock() - searching
             numbers = {passage.chunk.id: number for number, passage in numbered.items()}
-            found = [(numbers.setdefault(one.chunk.id, len(numbers) + 1), one) for one in passages]
-            for number, passage in found:
-                numbered.setdefault(number, passage)
+            found = [(numbers.setdefault(passage.chunk.id, len(numbers) + 1), passage) for passage in passages]
+            numbered.update(dict(found) | numbered)
             return found
 
+        def show(text: str) -> None:
+            if text:
+                self.send(Delta(text))
+
+        if begun >= self.begin_by:
+            return self._extract(asked, (*notices, SEARCH_SLOW))
         checking = Checking(
             numbered,
             self.parts.unsupported,
             # Links in an answer lead to the pages that it was made from.
-            lambda url: url.partition("#")[0] in {one.chunk.url.partition("#")[0] for one in numbered.values()},
-            read_prompt().replace(NOT_IN_BOOK, ""),
+            lambda url: url.partition("#")[0] in {passage.chunk.url.partition("#")[0] for passage in numbered.values()},
+            read_prompt("answer").replace(NOT_IN_BOOK, ""),
             self.parts.reader,
             judge if self.parts.check == "model" else None,
             asked.text,
         )
-        if begun >= self.begin_by:
-            return self._extract(asked, (*notices, SEARCH_SLOW))
         self.model = agent.name
-        late = False
         try:
             async with (
                 asyncio.timeout_at(self.begin_by) as limit,
@@ -394,37 +393,32 @@ class _Inquiry:
                     match event:
                         case Written(text):
                             limit.reschedule(allow())
-                            self._send_checked(await checking.feed(text))
-                        case Spent(tokens, tries, cut_short):
-                            self.tokens, self.tries = tokens, tries
+                            show(await checking.feed(text))
+                        case Spent():
+                            self.tokens, self.tries, is_cut_short = event.tokens, event.tries, event.cut_short
                         case Tried():
                             self.send(event)
         except (ModelUnavailable, TimeoutError) as error:
-            late = isinstance(error, TimeoutError)
-            logger.warning("the model failed: %s", "it took too long" if late else error)
-            cut_short = True
-            if not checking.statements and not late:
+            is_cut_short, is_late = True, isinstance(error, TimeoutError)
+            logger.warning("the model failed: %s", "it took too long" if is_late else error)
+            if not checking.statements and not is_late:
                 return self._extract(asked, (*notices, MODEL_DOWN))
-        self._send_checked(await checking.finish(cut_short))
-        if late and not checking.statements:
-            # As its breaker counts: with less than half of the time it has not failed.
+        show(await checking.finish(is_cut_short))
+        if is_late and not checking.statements:
+            # As the breaker counts: with less than half of the time the model has not failed.
             had_time = self.clock() - begun - tool_seconds >= self.parts.ask_seconds / 2
             return self._extract(asked, (*notices, TOO_SLOW if had_time else SEARCH_SLOW))
-        if cut_short:
-            notices = (*notices, TOO_LONG if late else BROKEN_OFF)
+        if is_cut_short:
+            notices = (*notices, TOO_LONG if is_late else BROKEN_OFF)
         return self._conclude(checking, notices)
-
-    def _send_checked(self, text: str) -> None:
-        if text:
-            self.send(Delta(text))
 
     async def _search_for_model(self, asked: _Asked, query: str, top_k: int, threshold: float) -> Sequence[Passage]:
         if self.question.selected_text is not None:
             return self.found.passages
-        # A model that only repeats "tell me more" means what the reader means.
+        # A model that only repeats "tell me more" means what its reader means.
         meaning = resolve_question(query, asked.turns if is_bare(query) else ())
         outcome = await self._search_book(asked, meaning, top_k)
-        # One scale for a reply: as it was rated for the reader's question, or no better than the best of these.
+        # One scale for a reply: the rating for the reader's question, or at most the best of these.
         best = max((passage.rating for passage in self.rated.values()), default=1.0)
         rated = [
             self.rated.get(passage.chunk.id) or replace(passage, relevance=min(passage.rating, best))
@@ -439,23 +433,23 @@ class _Inquiry:
         if checking.statements:
             statements, notices = tuple(checking.statements), (*notices, *say_left_out(removed))
             return Answer(checking.text, checking.sources(), statements, removed, confidence, "model", notices)
-        reason, text, advice = "unverified", UNVERIFIED, "Look into the nearest sections."
+        refusal = Refusal("unverified", UNVERIFIED, (), "Look into the nearest sections.", confidence)
         if checking.said_not_in_book:
-            reason, text = "not_in_book", NOT_IN_BOOK
-            advice = "The nearest sections do not answer it: name the topic, or look into them."
-        return Refusal(reason, text, find_nearest(self.found.passages), advice, confidence, removed)
+            refusal = _decline(NOT_ANSWERED, confidence=confidence)
+        return replace(refusal, nearest=find_nearest(self.found.passages), removed=removed)
 
     # --- what is kept -----------------------------------------------------------------------------
 
     def _tell_outages(self, reply: Reply) -> Reply:
-        """What did not take part is said; and what half a search did not find may still be in the book."""
+        """Adds the notices. After a search by words alone, "not in the book" becomes "provider down"."""
         notices = tuple(dict.fromkeys(self.outages))
         if isinstance(reply, Refusal) and reply.reason == "not_in_book" and WORDS_ONLY in notices:
             return replace(reply, reason="provider_down", text=NOT_BY_WORDS, advice=LATER, notices=notices)
-        return replace(reply, notices=(*reply.notices, *notices)) if notices else reply
+        return replace(reply, notices=(*reply.notices, *notices))
 
     async def _save(self, thread: Thread, text: str, reply: Reply) -> Thread:
         sources = reply.sources if isinstance(reply, Answer) else ()
+        is_selected = self.question.selected_text is not None
         said = Message(
             "assistant",
             reply.text,
@@ -465,7 +459,6 @@ class _Inquiry:
             tool_calls=tuple(self.retrievals),
             refusal=reply.reason if isinstance(reply, Refusal) else None,
         )
-        selected = self.question.selected_text is not None
         return await self.parts.threads.save_exchange(
             thread,
             Message("user", text, self.asked_at),
@@ -474,11 +467,12 @@ class _Inquiry:
             model=self.model,
             metadata=to_metadata(self.question.reader),
             along=lambda connection, saved: self.parts.questions.save_asked(
-                connection, saved, text, self.searched, reply, selected
+                connection, saved, text, self.searched, reply, is_selected
             ),
         )
 
     def _account(self, thread_id: str) -> Account:
+        first = self.outcomes[0] if self.outcomes else None
         return Account(
             question=self.question.text,
             searched=self.searched,
@@ -487,20 +481,20 @@ class _Inquiry:
             embedding_ms=sum(outcome.embedding_ms for outcome in self.outcomes),
             retrieval_ms=sum(outcome.retrieval_ms for outcome in self.outcomes),
             generation_ms=self.generation_seconds * 1000,
-            cache_hit=bool(self.outcomes) and self.outcomes[0].cache_hit,
+            created_at=datetime.now(UTC),
+            cache_hit=first is not None and first.cache_hit,
             thread_id=thread_id,
             model=self.model,
             tokens_used=self.tokens,
             retrievals=tuple(self.retrievals),
-            outcome=self.outcomes[0] if self.outcomes else None,
+            outcome=first,
             retrieved=len(self.retrieved | {passage.chunk.id for passage in self.found.passages}),
             tries=self.tries,
-            created_at=datetime.now(UTC),
         )
 
 
 def _check(question: Question) -> str:
-    """The question as it is asked: no NUL, no half of a character, no blanks around it."""
+    """The cleaned question: no NUL, no lone surrogates, no blanks around it."""
     text = clean(question.text.encode("utf-8", "replace").decode("utf-8")).strip()
     if not text:
         raise InputError("The question is empty", "Ask something about the book.", code="E005")

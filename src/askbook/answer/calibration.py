@@ -13,24 +13,27 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Literal, Protocol, Self
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter
 
 from askbook.domain import Passage, Signals
+from askbook.reading.chances import to_chance
+from askbook.store.ledger import Ledger
 
 Origin = Literal["built-in", "book", "raw"]
 Weights = tuple[float, ...]
 
 GATE = 0.60
-"""The seed's limit of an answer: below it the book is taken not to say."""
+"""The seeds' limit: below it the book counts as not answering."""
 ABOVE_GATE = 0.05
-"""How far the place moves a question above the gate that the book answers, though not clearly in one place."""
+"""How far a clear place moves a question above the gate."""
 SPREAD = 2.0
 """How far a passage's own score moves its relevance from the question's."""
 SMALL_BOOK = 100
-"""Chunks; nothing was measured on smaller ones."""
+"""Chunks; smaller books were not measured."""
 KEYWORDS = "keywords"
 NO_COSINES = "ASKBOOK_CONFIDENCE is raw, but without an embedder there are no cosines: calibrated scores are shown"
 RIDGE = 1.0
@@ -39,7 +42,7 @@ ROUNDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a calibration was measured with. No revision: any book."""
+    """What a calibration was measured with; without a revision it is for any book."""
 
     embedder: str
     chunker: int
@@ -49,9 +52,9 @@ class Fingerprint:
 @dataclass(frozen=True, slots=True)
 class Curves:
     in_book: Weights
-    """Of one, the coverage, the book's size, the mean cosine; no fourth weight where no cosine is looked at."""
+    """Weights of a constant, the coverage, the book's size and, where there are vectors, the mean cosine."""
     right_place: Weights
-    """Of one, the lead, the score."""
+    """Weights of a constant, the lead and the score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +66,19 @@ class Calibration:
     meaning: Curves | None = None
     """None for an embedder whose cosines were never measured."""
     questions: int = 0
-    """How many it was fitted on."""
+    """The number it was fitted on."""
 
     def choose_curves(self, signals: Signals) -> Curves:
         return self.words if self.meaning is None or signals.similarity is None else self.meaning
 
     def chance_in_book(self, signals: Signals) -> float:
-        weights = self.choose_curves(signals).in_book
-        return _curve(weights, in_book_values(signals)[: len(weights)])
+        return to_chance(find_logit(self.choose_curves(signals).in_book, in_book_values(signals)))
 
     def chance_right_place(self, signals: Signals) -> float:
-        return _curve(self.choose_curves(signals).right_place, right_place_values(signals))
+        return to_chance(find_logit(self.choose_curves(signals).right_place, right_place_values(signals)))
 
     def confidence(self, signals: Signals) -> float:
-        """The chance that the first passage answers; never below the gate for a question that the book does answer."""
+        """The chance that the first passage answers; never below the gate if the book answers at all."""
         in_book = self.chance_in_book(signals)
         both = in_book * self.chance_right_place(signals)
         return max(both, GATE + ABOVE_GATE * both) if in_book >= GATE else min(both, GATE - 0.01)
@@ -92,20 +94,12 @@ class Calibration:
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        values = json.loads(text)
-        words, meaning = (
-            curves and Curves(tuple(curves["in_book"]), tuple(curves["right_place"]))
-            for curves in (values["words"], values["meaning"])
-        )
-        return cls(
-            origin=values["origin"],
-            fingerprint=Fingerprint(**values["fingerprint"]),
-            words=words,
-            meaning=meaning,
-            questions=values["questions"],
-        )
+    @staticmethod
+    def from_json(text: str) -> Calibration:
+        return _ADAPTER.validate_json(text)
+
+
+_ADAPTER = TypeAdapter(Calibration)
 
 
 def in_book_values(signals: Signals) -> Weights:
@@ -117,57 +111,45 @@ def right_place_values(signals: Signals) -> Weights:
     return (1.0, signals.lead, signals.score)
 
 
-def _curve(weights: Sequence[float], values: Sequence[float]) -> float:
-    logit = sum(weight * value for weight, value in zip(weights, values, strict=True))
-    return 1 / (1 + math.exp(-min(max(logit, -30.0), 30.0)))
+def find_logit(weights: Sequence[float], values: Sequence[float]) -> float:
+    """Values without a weight do not count."""
+    return sum(weight * value for weight, value in zip(weights, values, strict=False))
 
 
 # --- choosing -------------------------------------------------------------------------------------
-
-
-class SavedCalibrations(Protocol):
-    async def load_calibrations(self, book_id: str) -> dict[str, str]:
-        """By embedder, the newest last."""
-        ...
-
-    async def revision(self, book_id: str) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
     calibration: Calibration
     notice: str | None = None
-    """Why it is not the one that was asked for."""
+    """Why it is not the expected one."""
 
 
 class Calibrations:
-    """Which calibration holds for a book now: its own while nothing changed, else the embedder's, else the words'."""
+    """Which calibration a book has now: its own while nothing changed, else the embedder's, else the one for words."""
 
-    def __init__(self, saved: SavedCalibrations, embedder: str | None, chunker: int, raw: bool = False) -> None:
-        self._saved = saved
+    def __init__(self, ledger: Ledger, embedder: str | None, chunker: int, raw: bool = False) -> None:
+        self._ledger = ledger
         self._raw = raw
         self._embeds = embedder is not None
         self.now = Fingerprint(embedder or KEYWORDS, chunker)
 
     async def choose(self, book_id: str) -> Chosen:
-        if not self._raw:
-            return await self._choose_measured(book_id)
-        if self._embeds:
-            return Chosen(replace(load_built_in(self.now), origin="raw"))
-        chosen = await self._choose_measured(book_id)
-        return replace(chosen, notice="; ".join(filter(None, (NO_COSINES, chosen.notice))))
-
-    async def _choose_measured(self, book_id: str) -> Chosen:
         built_in = load_built_in(self.now)
-        saved = await self._saved.load_calibrations(book_id)
-        if not saved:
-            changed = name_change(replace(built_in.fingerprint, embedder=self.now.embedder), self.now)
-            return Chosen(built_in, f"{changed} since the calibration that ships was measured" if changed else None)
-        own = Calibration.from_json(saved.get(self.now.embedder) or list(saved.values())[-1])
-        changed = name_change(own.fingerprint, replace(self.now, revision=await self._saved.revision(book_id)))
-        if changed is None:
-            return Chosen(own)
-        return Chosen(built_in, f"{changed} since `askbook calibrate`: its figures no longer hold; run it again")
+        if self._raw and self._embeds:
+            return Chosen(replace(built_in, origin="raw"))
+        saved = await self._ledger.load_calibrations(book_id)
+        if saved:
+            own = Calibration.from_json(saved.get(self.now.embedder) or list(saved.values())[-1])
+            changed = name_change(own.fingerprint, replace(self.now, revision=await self._ledger.revision(book_id)))
+            why = f"{changed} since `askbook calibrate`: its figures no longer hold; run it again"
+        else:
+            own = built_in
+            changed = name_change(replace(own.fingerprint, embedder=self.now.embedder), self.now)
+            why = f"{changed} since the calibration that ships was measured"
+        notices = [*([NO_COSINES] if self._raw else []), *([why] if changed else [])]
+        return Chosen(built_in if changed else own, "; ".join(notices) or None)
 
 
 def name_change(then: Fingerprint, now: Fingerprint) -> str | None:
@@ -180,11 +162,10 @@ def name_change(then: Fingerprint, now: Fingerprint) -> str | None:
 
 @cache
 def load_built_in(now: Fingerprint) -> Calibration:
-    """What was measured for this embedder; for one that never was, what the words alone tell."""
+    """The one measured with this embedder; for an unmeasured embedder the one for words."""
     folder = resources.files("askbook.answer").joinpath("calibrations")
-    files = [file for file in folder.iterdir() if file.name.endswith(".json")]
-    found = [Calibration.from_json(file.read_text(encoding="utf-8")) for file in files]
-    built_in = {calibration.fingerprint.embedder: calibration for calibration in found}
+    texts = (file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".json"))
+    built_in = {calibration.fingerprint.embedder: calibration for calibration in map(Calibration.from_json, texts)}
     return built_in.get(now.embedder, built_in[KEYWORDS])
 
 
@@ -202,7 +183,7 @@ def name_origin(calibration: Calibration) -> str:
 
 
 def fit_curve(values: Sequence[Weights], wanted: Sequence[bool], shares: Sequence[float], start: Weights) -> Weights:
-    """The weights of highest likelihood; `RIDGE` holds them near `start`, so that few questions move them little."""
+    """The likeliest weights; `RIDGE` holds them near `start`, so that few questions move them little."""
     x: npt.NDArray[np.float64] = np.asarray(values, dtype=float)
     y, share, origin = np.asarray(wanted, dtype=float), np.asarray(shares, dtype=float), np.asarray(start, dtype=float)
     weights = origin.copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
@@ -21,12 +21,12 @@ from askbook.answer.check.marks import (
     write_marks,
 )
 from askbook.answer.check.page import Page, gap_before
-from askbook.answer.check.passages import Span
 from askbook.answer.check.phrases import is_courtesy, is_footer, is_opening, says_absent
 from askbook.answer.check.stream import Cut, Cutter, is_whole
 from askbook.answer.check.support import BAR, OPENS, UNSAID, Numbered, Support, find_support, find_verbatim
 from askbook.answer.cleaning import IsBookLink, Secret, clean, drop_invisible, keep_book_links
 from askbook.answer.quotes import find_longest_run, to_source
+from askbook.answer.units import Span
 from askbook.domain import Passage, Source, Statement, UnsupportedChoice, Verdict
 from askbook.reading.reader import Reader
 
@@ -41,34 +41,34 @@ Fate = Literal["show", "wait", "refuse", "remove", "absent", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A sentence that the reader is not sure of, and the passages that may say it."""
+    """A sentence that the reader is unsure of, and the passages that may support it."""
 
     sentence: str
     passages: tuple[Passage, ...]
 
 
 Judge = Callable[[Sequence[Doubt]], Awaitable[Sequence[bool]]]
-"""Which of these sentences their passages say. Whatever it cannot tell is a no."""
+"""Which of these sentences their passages support; when unsure, False."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A cut and what becomes of it; cites by the numbers that the model was given."""
+    """A cut and what becomes of it. It cites by the numbers that the model was given."""
 
     cut: Cut
     fate: Fate
     text: str = ""
     why: str = UNSAID
     parts: tuple[Part, ...] = ()
-    """The text with its marks apart, to be written again with the numbers shown."""
+    """The text and its marks; written again with the numbers that readers see."""
     places: Mapping[int, Span] = field(default_factory=dict[int, Span])
     verdict: Verdict = "supported"
     is_doubted: bool = False
 
 
 def say_left_out(removed: Sequence[Statement]) -> tuple[str, ...]:
-    """What a reader must know of an answer in which something is missing."""
-    match sum(one.why not in (HALF, LEAKED) for one in removed):
+    """The notice for an answer from which sentences were removed."""
+    match sum(statement.why not in (HALF, LEAKED) for statement in removed):
         case 0:
             return ()
         case 1:
@@ -78,6 +78,7 @@ def say_left_out(removed: Sequence[Statement]) -> tuple[str, ...]:
             return (f"{number} sentences were left out: the book does not support them.",)
 
 
+@dataclass
 class Checking:
     """Holds a model's text back until a sentence, list item, row or listing of it is whole and checked.
 
@@ -85,45 +86,39 @@ class Checking:
     judge is asked once, for all such sentences together.
     """
 
-    def __init__(
-        self,
-        numbered: Numbered,
-        unsupported: UnsupportedChoice,
-        is_book_link: IsBookLink,
-        secret: str = "",
-        reader: Reader | None = None,
-        judge: Judge | None = None,
-        question: str = "",
-    ) -> None:
-        self._numbered, self._is_book_link, self._question = numbered, is_book_link, question
-        self._unsupported: UnsupportedChoice = unsupported
-        self._reader, self._judge = reader, judge
-        self._secret = Secret(secret)
-        self._cutter, self._page = Cutter(), Page()
+    numbered: Numbered
+    unsupported: UnsupportedChoice
+    is_book_link: IsBookLink
+    secret: InitVar[str] = ""
+    reader: Reader | None = None
+    judge: Judge | None = None
+    question: str = ""
+    statements: list[Statement] = field(default_factory=list[Statement])
+    removed: list[Statement] = field(default_factory=list[Statement])
+    said_not_in_book: bool = False
+
+    def __post_init__(self, secret: str) -> None:
+        self._secret, self._cutter, self._page = Secret(secret), Cutter(), Page()
         self._held: list[Checked] = []
         self._before: Cut | None = None
         self._head: list[str] = []
-        """The cells over the rows that come."""
+        """The table head's cells."""
         self._in_footer = False
         self._said = ""
-        """The last that was shown."""
+        """The text that was shown last."""
         self._cited: dict[int, Span] = {}
-        """By the numbers that the model was given, in the order in which they are shown."""
-        self.statements: list[Statement] = []
-        self.removed: list[Statement] = []
-        self.said_not_in_book = False
+        """By the numbers that the model was given, in the order shown."""
 
     @property
     def text(self) -> str:
-        """All that was sent on."""
         return self._page.text
 
     async def feed(self, delta: str) -> str:
-        """What may be sent on now; all of it, put together, is the answer."""
+        """The next part of the answer that may be sent."""
         return await self._check_all(self._cutter.feed(drop_invisible(delta)))
 
     async def finish(self, cut_short: bool = False) -> str:
-        """`cut_short`: the model was stopped, and did not end by itself."""
+        """`cut_short`: the model was stopped before it ended."""
         cuts = list(self._cutter.finish())
         half = cuts.pop() if cut_short and cuts and not is_whole(cuts[-1]) else None
         sent = await self._check_all(cuts)
@@ -136,14 +131,16 @@ class Checking:
         return sent + self.text[start:]
 
     def sources(self) -> tuple[Source, ...]:
-        found = (to_source(at, self._numbered[one], *span) for at, (one, span) in enumerate(self._cited.items(), 1))
+        found = (
+            to_source(at, self.numbered[number], *span) for at, (number, span) in enumerate(self._cited.items(), 1)
+        )
         return tuple(source for source in found if source is not None)
 
     async def _check_all(self, cuts: Iterable[Cut]) -> str:
         start = len(self.text)
         for cut in cuts:
             checked = await self._check(cut)
-            # A model may send all it has at once: others have their turn between two sentences.
+            # A model may send everything at once: others get a turn after each sentence.
             await asyncio.sleep(0)
             self._before = cut
             if self._held or checked.is_doubted:
@@ -153,14 +150,19 @@ class Checking:
         return self.text[start:]
 
     async def _ask_judge(self) -> list[Checked]:
-        """What was held, with the judge's word on what is doubted."""
-        doubted = [one for one in self._held if one.is_doubted]
-        if not doubted or self._judge is None:
+        """The held sentences, after the judge has decided on the doubted ones."""
+        doubted = [checked for checked in self._held if checked.is_doubted]
+        if not doubted or self.judge is None:
             return self._held
-        found = tuple(self._numbered.values())
-        doubts = [Doubt(one.text, tuple(self._numbered[number] for number in one.places) or found) for one in doubted]
-        kept = dict(zip(map(id, doubted), await self._judge(doubts), strict=False))
-        return [replace(one, fate="refuse") if one.is_doubted and not kept.get(id(one)) else one for one in self._held]
+        found = tuple(self.numbered.values())
+        doubts = [
+            Doubt(checked.text, tuple(self.numbered[number] for number in checked.places) or found)
+            for checked in doubted
+        ]
+        kept = dict(zip(map(id, doubted), await self.judge(doubts), strict=False))
+        return [
+            replace(held, fate="refuse") if held.is_doubted and not kept.get(id(held)) else held for held in self._held
+        ]
 
     # --- what becomes of a cut ----------------------------------------------------------------------
 
@@ -169,7 +171,7 @@ class Checking:
             return Checked(cut, "remove", clean(cut.text), LEAKED)
         match cut.kind:
             case "code":
-                # Sentences have an upper length, listings have none.
+                # Listings, unlike sentences, may be of any length.
                 return await asyncio.to_thread(self._check_listing, cut)
             case "row":
                 return await self._check_row(cut)
@@ -180,36 +182,36 @@ class Checking:
 
     async def _check_sentence(self, cut: Cut) -> Checked:
         text = self._make_safe(cut.text)
-        parts = read_marks(text, self._numbered)
+        parts = read_marks(text, self.numbered)
         bare = without_marks(parts).strip()
         opens = cut.kind == "heading" or is_opening(bare)
         in_sources = self._in_footer and (cut.is_item or text.startswith(("[", "【")))
         self._in_footer = is_footer(bare) or in_sources
         if self._in_footer or not re.search(r"\w", bare):
             return Checked(cut, "drop")
-        support = find_verbatim(bare, cited_numbers(parts), self._numbered)
+        support = find_verbatim(bare, cited_numbers(parts), self.numbered)
         if support is None and says_absent(bare):
             return Checked(cut, "absent")
         if support is None and not opens and is_courtesy(bare):
             return Checked(cut, "drop")
-        if why := find_wrong_answer(bare, self._question):
+        if why := find_wrong_answer(bare, self.question):
             return Checked(cut, "refuse", bare, why)
-        support = support or await find_support(bare, cited_numbers(parts), self._numbered, self._reader)
+        support = support or await find_support(bare, cited_numbers(parts), self.numbered, self.reader)
         if opens and not cited_numbers(parts):
             return Checked(cut, "wait" if support.chance >= OPENS else "refuse", bare, support.why, (bare,))
         return self._decide(cut, "wait" if opens else "show", bare, parts, support)
 
     async def _check_row(self, cut: Cut) -> Checked:
         text = self._make_safe(cut.text)
-        parts = read_marks(text, self._numbered)
+        parts = read_marks(text, self.numbered)
         bare = without_marks(parts).strip()
         cells = [cell.strip() for cell in bare.strip("|").split("|")]
         if not re.search(r"\w", bare):
             return Checked(cut, "wait", bare, parts=(bare,))
-        support = find_verbatim(f"| {' | '.join(cells)} |", cited_numbers(parts), self._numbered)
+        support = find_verbatim(f"| {' | '.join(cells)} |", cited_numbers(parts), self.numbered)
         if not cut.goes_on(self._before):
             self._head = cells
-            support = support or await find_support(", ".join(cells), (), self._numbered, self._reader)
+            support = support or await find_support(", ".join(cells), (), self.numbered, self.reader)
             if support.chance < OPENS:
                 self._leave_out(bare, support.why)
                 bare = "|" + " |" * len(cells)
@@ -218,19 +220,19 @@ class Checking:
             return Checked(cut, "refuse", bare, f"the source does not say “{answer}” there")
         named = zip_longest(self._head, cells, fillvalue="")
         claim = "; ".join(f"{head}: {cell}" if head else cell for head, cell in named if cell)
-        support = support or await find_support(claim, cited_numbers(parts), self._numbered, self._reader)
+        support = support or await find_support(claim, cited_numbers(parts), self.numbered, self.reader)
         return self._decide(cut, "show", bare, parts, support)
 
     def _check_listing(self, cut: Cut) -> Checked:
-        listing = read_listing(clean(cut.text), cut.prefix, self._numbered)
+        listing = read_listing(clean(cut.text), cut.prefix, self.numbered)
         indent = " " * len(gap_before(cut).prefix)
         text = write_listing(listing, indent)
-        found, why = check_listing(listing, self._numbered)
+        found, why = check_listing(listing, self.numbered)
         marked = (f"{text}\n{indent}", tuple(found))
         return Checked(cut, "refuse" if why else "show", text, why, marked, found)
 
     def _decide(self, cut: Cut, fate: Fate, bare: str, parts: Sequence[Part], support: Support) -> Checked:
-        doubted = support.is_unsure and self._judge is not None
+        doubted = support.is_unsure and self.judge is not None
         if support.chance < BAR and not doubted:
             return Checked(cut, "refuse", bare, support.why)
         verdict: Verdict = "verbatim" if support.verbatim else "supported"
@@ -238,7 +240,7 @@ class Checking:
         return Checked(cut, fate, bare, UNSAID, marked, support.places, verdict, doubted)
 
     def _make_safe(self, text: str) -> str:
-        return keep_book_links(unlink_marks(clean(text)), self._is_book_link)
+        return keep_book_links(unlink_marks(clean(text)), self.is_book_link)
 
     # --- the page -----------------------------------------------------------------------------------
 
@@ -249,7 +251,7 @@ class Checking:
                 self._show(checked)
             case "wait":
                 self._page.wait(checked.cut, lambda: self._write(checked))
-            case "refuse" if self._unsupported == "mark":
+            case "refuse" if self.unsupported == "mark":
                 self._show(replace(checked, parts=(_mark(checked),), places={}, verdict="unsupported"))
             case "refuse" | "remove":
                 self._leave_out(checked.text, checked.why)
@@ -264,15 +266,15 @@ class Checking:
 
     def _show(self, checked: Checked) -> None:
         said = without_marks(checked.parts)
-        # A model that is stuck says it again and again.
+        # A stuck model repeats itself.
         if said != self._said:
             self._said = said
             self._page.show(lambda: self._write(checked))
 
     def _write(self, checked: Checked) -> str:
-        """With its marks as they are shown."""
+        """The text with the marks that readers see."""
         for number in sorted(checked.places, key=cited_numbers(checked.parts).index):
-            quote = find_longest_run(self._numbered[number].chunk, *checked.places[number])
+            quote = find_longest_run(self.numbered[number].chunk, *checked.places[number])
             self._cited.setdefault(number, quote)
         shown = {number: at for at, number in enumerate(self._cited, start=1)}
         text = write_marks(checked.parts, shown)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
@@ -41,12 +41,12 @@ _VISIBLE = _Visible()
 
 
 def drop_invisible(text: str) -> str:
-    """Character by character, so that a text may come in any pieces; what needs its neighbours to be judged stays."""
+    """Works character by character, so that a text may come in any pieces; characters that need their neighbours to be judged stay."""
     return text.translate(_VISIBLE)
 
 
 def clean(text: str) -> str:
-    """Without characters that command a terminal, reorder what is read, or say to a machine what no reader sees."""
+    """Drops characters that command a terminal, reorder text, or are seen by machines only."""
     return _IN_DOUBT.sub(lambda found: found[0] if _is_at_home(found) else "", drop_invisible(text))
 
 
@@ -58,7 +58,7 @@ def _is_at_home(found: re.Match[str]) -> bool:
 
 
 def _joins(char: str, kinds: str) -> bool:
-    """Latin, Greek and Cyrillic letters never join: between them a joiner only hides a word from a search."""
+    """Latin, Greek and Cyrillic letters never join: there a joiner only hides a word from a search."""
     return char >= _FIRST_JOINING_SCRIPT and unicodedata.category(char)[0] in kinds
 
 
@@ -81,7 +81,7 @@ _ROLE = re.compile(
 
 
 def escape_for_model(text: str) -> str:
-    """Book text as data: special tokens and prompt delimiters can still be read, but no longer are what they were."""
+    """Book text as data: special tokens and prompt delimiters stay readable but lose their effect."""
     text = _OPENS_TOKEN.sub("< ", clean(text))
     text = _BRACKET_TOKEN.sub("[ ", text)
     return _ROLE.sub(r"\1 ", _DELIMITER.sub("‹", text))
@@ -105,7 +105,7 @@ _BARE = (
     r"(?:(?:https?|ftp|wss?)://|www\.|(?<![\w:/])//(?=[\w-]+(?:\.[\w-]+)+))[^\s<>‹›`]+"
     r"|\b(?:javascript|vbscript|mailto):[^\s<>‹›`]*|\bdata:\w+/[^\s<>‹›`]*"
 )
-# Code spans end at their line: further on a list, a heading or a blank line could have cut them in two.
+# Code spans end at their line: beyond it, a list, a heading or a blank line could cut them in two.
 _CONSTRUCT = re.compile(
     r"(?P<escaped>\\[!-/:;=-@\[-`{-~])"
     r"|(?P<ticks>`+)(?!`)(?P<code>[^\n]+?)(?<!`)(?P=ticks)(?!`)"
@@ -126,7 +126,7 @@ _NO_URL = re.compile(r"[\s\\<>\"'`()\[\]{}|^]")
 
 
 def keep_book_links(text: str, allowed: IsBookLink) -> str:
-    """An answer's Markdown, in which only links that `allowed` knows are links; no image, no HTML. Code stays."""
+    """An answer's Markdown with only the links that `allowed` accepts, without images and HTML. Code stays."""
     if "```" not in text and "~~~" not in text:
         return _rewrite_all(text, allowed)
     tokens: list[Token] = []
@@ -141,7 +141,7 @@ def keep_book_links(text: str, allowed: IsBookLink) -> str:
 
 
 def _rewrite_all(text: str, allowed: IsBookLink) -> str:
-    """Until nothing changes: what one pass takes away must not leave a link behind."""
+    """Repeats until nothing changes, since removing something may create a link."""
     for _ in range(_PASSES):
         rewritten = _CONSTRUCT.sub(lambda found: _rewrite(found, allowed), _DEFINITION.sub("", text))
         if rewritten == text:
@@ -153,7 +153,7 @@ def _rewrite_all(text: str, allowed: IsBookLink) -> str:
 def _rewrite(found: re.Match[str], allowed: IsBookLink) -> str:
     match found.lastgroup:
         case "code":
-            # In a table the bar ends the cell, and the code with it.
+            # In a table a bar ends the cell, and the code with it.
             code = _rewrite_all(found["code"], allowed) if "|" in found["code"] else found["code"]
             return f"{found['ticks']}{code}{found['ticks']}"
         case "alt":
@@ -171,13 +171,13 @@ def _rewrite(found: re.Match[str], allowed: IsBookLink) -> str:
                 return " "
             return found["tag"].replace("<", "‹").replace(">", "›").replace("`", "'")
         case "bare":
-            # A renderer would read on where the pattern stopped.
+            # A renderer would read further than the pattern did.
             goes_on = found.string[found.end() : found.end() + 1] in tuple("‹›`<>")
             url = found["bare"].rstrip(_TRAILING)
             is_kept = not goes_on and _leads_into_book(url, allowed)
             return found["bare"] if is_kept else LINK_REMOVED + found["bare"][len(url) :]
         case "left":
-            # Alone it is no code here, but beside the next sentence it could make a link of what was code.
+            # It opens no code here, but together with the next sentence it could.
             return "'" * len(found[0])
         case "opening":
             return "] "
@@ -204,29 +204,31 @@ SECRET_WORDS = 8
 
 
 class Secret:
-    """Finds runs of the instructions in a text that comes sentence by sentence, also in Base64."""
+    """Finds runs of the instructions in a text that comes sentence by sentence, even if encoded."""
 
     def __init__(self, secret: str) -> None:
-        self._runs = _runs_of(_to_words(secret))
+        self._runs = _find_runs(_to_words(secret))
         self._last: list[str] = []
 
     def leaks(self, text: str) -> bool:
         words = [*self._last, *_to_words(text)]
         self._last = words[1 - SECRET_WORDS :]
-        decoded = " ".join(map(_decode, re.findall(r"[A-Za-z0-9+/]{24,}={0,2}", text)))
-        return not self._runs.isdisjoint(_runs_of(words) | _runs_of(_to_words(decoded)))
+        decoded = _to_words(" ".join(decode_hidden(text)))
+        return not self._runs.isdisjoint(_find_runs(words) | _find_runs(decoded))
+
+
+def decode_hidden(text: str) -> Iterator[str]:
+    """Its decoded Base64 and hexadecimal."""
+    for blob in re.findall(r"[A-Za-z0-9+/]{20,}={0,2}", text):
+        with suppress(ValueError):
+            yield base64.b64decode(blob[: len(blob) // 4 * 4]).decode("utf-8", "ignore")
+        with suppress(ValueError):
+            yield bytes.fromhex(blob).decode("utf-8", "ignore")
 
 
 def _to_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _runs_of(words: Sequence[str]) -> set[tuple[str, ...]]:
+def _find_runs(words: Sequence[str]) -> set[tuple[str, ...]]:
     return {tuple(words[at : at + SECRET_WORDS]) for at in range(len(words) - SECRET_WORDS + 1)}
-
-
-def _decode(run: str) -> str:
-    try:
-        return base64.b64decode(run[: len(run) // 4 * 4]).decode("utf-8", "ignore")
-    except binascii.Error:
-        return ""

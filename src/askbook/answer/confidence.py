@@ -1,4 +1,4 @@
-"""How sure an outcome makes us: seed 004's metrics and levels, and the refusal where the book does not say."""
+"""How sure a search outcome makes us: seed 004's metrics and levels, and the refusals."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ LEVELS: tuple[tuple[ConfidenceLevel, float, int], ...] = (("high", 0.85, 5), ("m
 
 
 async def judge(outcome: SearchOutcome, index: VectorIndex) -> Confidence:
-    """Over the five best passages, or as many as there are."""
     passages = outcome.passages[:JUDGED]
-    vectors = await index.load_vectors([one.point_id for one in passages if one.similarity is not None])
+    vectors = await index.load_vectors([passage.point_id for passage in passages if passage.similarity is not None])
     whole = len(passages) == outcome.signals.chunks
-    return measure([one.rating for one in passages], list(vectors.values()), whole)
+    return measure([passage.rating for passage in passages], list(vectors.values()), whole)
 
 
 def measure(relevances: Sequence[float], vectors: Sequence[Vector], whole_book: bool = False) -> Confidence:
@@ -52,13 +51,13 @@ def find_level(average: float, count: int) -> ConfidenceLevel:
 
 
 def measure_diversity(vectors: Sequence[Vector]) -> float:
-    """One less the mean cosine of every two; nothing to compare is no diversity."""
+    """1 less the mean cosine of all pairs; 0 where there are none."""
     cosines = [float(np.dot(one, other)) for one, other in combinations(vectors, 2)]
     return min(max(1.0 - sum(cosines) / len(cosines), 0.0), 1.0) if cosines else 0.0
 
 
 def refuse(outcome: SearchOutcome, confidence: Confidence, book_is_empty: bool = False) -> Refusal | None:
-    """None where the book may be asked to answer."""
+    """None where the book may answer."""
     if book_is_empty:
         return Refusal("index_empty", "There is nothing in the book yet", (), "Ingest it: askbook ingest FOLDER.")
     if confidence.should_answer:
@@ -67,7 +66,7 @@ def refuse(outcome: SearchOutcome, confidence: Confidence, book_is_empty: bool =
 
 
 def name_gate(confidence: Confidence, chance_in_book: float | None, evidence: Evidence | None = None) -> str:
-    """What decided, in words; no chance where raw cosines decide."""
+    """What decided, in words; without a chance where raw cosines decide."""
     count, average = confidence.num_chunks, confidence.average_similarity
     if not count:
         return "nothing was found"

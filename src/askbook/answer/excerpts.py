@@ -9,18 +9,17 @@ from itertools import accumulate, groupby, pairwise
 from typing import Literal
 
 from askbook.answer.quotes import find_longest_run, find_stretch, place_quote
-from askbook.answer.units import Block, Unit, inside_of, lies_close, split_blocks
+from askbook.answer.units import Block, Span, Unit, inside_of, lies_close, split_blocks
 from askbook.domain import Passage
 
 ExcerptKind = Literal["text", "code", "table"]
-Run = tuple[int, int]
 
 WORDS = 110
-"""A section that is no longer is one excerpt."""
+"""A section with no more words is one excerpt."""
 BLOCK_WORDS, STEPS_WORDS = 145, 250
-"""A block that is longer is cut; steps that are followed one by one stay together longer."""
+"""Longer blocks are cut; steps may be longer."""
 LINES, ROWS = 40, 12
-"""Of a listing and of a table: longer ones are cut, and each part is shown in its frame."""
+"""Longer listings and tables are cut; each part is shown in its frame."""
 _FORMULA_NEXT = re.compile(r"[\s>]*(?:\$\$|\\\[|\\begin\{)")
 
 
@@ -33,7 +32,7 @@ class Excerpt:
     end: int
     kind: ExcerptKind = "text"
     headings: tuple[str, ...] = ()
-    """Those of the chunk's own text above it."""
+    """Those above it in the chunk's own text."""
 
     @property
     def text(self) -> str:
@@ -49,18 +48,18 @@ class Excerpt:
         return self.passage.chunk.at(place[0]).name if place else self.passage.chunk.name
 
     @property
-    def place(self) -> Run | None:
-        """Its characters in the file; none where they are not in the file's order. Labels and markup may differ."""
+    def place(self) -> Span | None:
+        """Its characters in the file; None where the file has them in another order. Labels and markup may differ."""
         return find_stretch(self.passage.chunk, self.start, self.end)
 
     @property
-    def quote(self) -> Run:
-        """The most of it that the file has in one run."""
+    def quote(self) -> Span:
+        """The longest part of it that the file has in one run."""
         return find_longest_run(self.passage.chunk, self.start, self.end)
 
     @property
     def frame(self) -> tuple[str, str]:
-        """What a part is shown in: the lines that head a table, the fences of a listing."""
+        """What a part is shown in: the head of a table, the fences of a listing."""
         around = None if self.kind == "text" else self.find_unit(self.start)
         if around is None:
             return "", ""
@@ -79,7 +78,7 @@ class Excerpt:
         return same and not one.passage.chunk.text[one.end : two.start].strip("\n\t >*+-0123456789.)")
 
     def overlaps(self, other: Excerpt) -> bool:
-        """In the file: chunks of one lesson overlap."""
+        """Chunks of one lesson overlap in the file."""
         if self.passage.chunk.source_file != other.passage.chunk.source_file:
             return False
         one, two = self.place, other.place
@@ -87,7 +86,7 @@ class Excerpt:
 
 
 def split_passage(passage: Passage) -> list[Excerpt]:
-    """All that may be shown of it, in order. What its file does not have in one run is cut at blocks, or left out."""
+    """All that may be shown of it, in order. What the file does not have in one run is cut at blocks or left out."""
     text = passage.chunk.text
     groups: list[list[Block]] = []
     for block in split_blocks(text):
@@ -104,7 +103,7 @@ def split_passage(passage: Passage) -> list[Excerpt]:
 
 
 def join(first: Excerpt, second: Excerpt) -> Excerpt | None:
-    """Two that stand side by side in one section, as one."""
+    """Two neighbours in one section as one excerpt."""
     if {first.kind, second.kind} != {"text"} or not first.lies_beside(second):
         return None
     joined = replace(first, start=min(first.start, second.start), end=max(first.end, second.end))
@@ -112,9 +111,9 @@ def join(first: Excerpt, second: Excerpt) -> Excerpt | None:
 
 
 def narrow(excerpt: Excerpt, place: int) -> Excerpt:
-    """The paragraph alone that holds a place of the text; lists, listings and tables stay with what introduces them."""
-    inside = [one for one in split_blocks(excerpt.passage.chunk.text) if excerpt.start <= one.start < excerpt.end]
-    holding = next((one for one in inside if one.start <= place < one.end), None)
+    """Only the paragraph that holds the place; lists, listings and tables stay with what introduces them."""
+    inside = [block for block in split_blocks(excerpt.passage.chunk.text) if excerpt.start <= block.start < excerpt.end]
+    holding = next((block for block in inside if block.start <= place < block.end), None)
     if holding is None or holding.kind != "prose" or _introduces(excerpt.passage.chunk.text, holding):
         return excerpt
     alone = replace(excerpt, start=max(holding.start, excerpt.start), end=min(holding.end, excerpt.end))
@@ -122,11 +121,11 @@ def narrow(excerpt: Excerpt, place: int) -> Excerpt:
 
 
 def leave_out(excerpt: Excerpt, is_known: Callable[[str], bool]) -> Excerpt | None:
-    """What is new in it: the longest run of its blocks that are not known. None where all are."""
+    """Its longest run of unknown blocks; None where all are known."""
     text = excerpt.passage.chunk.text
     if excerpt.kind != "text":
         return None if is_known(excerpt.text) else excerpt
-    inside = [(max(one.start, excerpt.start), min(one.end, excerpt.end)) for one in split_blocks(text)]
+    inside = [(max(block.start, excerpt.start), min(block.end, excerpt.end)) for block in split_blocks(text)]
     blocks = [(start, end) for start, end in inside if start < end]
     new = [list(run) for known, run in groupby(blocks, lambda run: is_known(text[slice(*run)])) if not known]
     longest = max(new, key=lambda runs: runs[-1][1] - runs[0][0], default=None)
@@ -140,7 +139,7 @@ def leave_out(excerpt: Excerpt, is_known: Callable[[str], bool]) -> Excerpt | No
 
 
 def _belongs(text: str, group: Sequence[Block], block: Block) -> bool:
-    """Of one section, with nothing between that may not be shown, and no more than is read out at once."""
+    """In the same section, with nothing unquotable between, and not too long together."""
     last = group[-1]
     between = text[last.end : block.start].strip("\n\t >")
     if between or last.headings != block.headings or not (_is_short(text, last) and _is_short(text, block)):
@@ -153,7 +152,7 @@ def _introduces(text: str, block: Block) -> bool:
 
 
 def _is_short(text: str, block: Block) -> bool:
-    """And nothing in it that may not be quoted."""
+    """And all of it may be quoted."""
     if not lies_close(text, block.units, block.start, block.end):
         return False
     lines = text.count("\n", block.start, block.end)
@@ -178,7 +177,7 @@ def _split_block(passage: Passage, block: Block) -> Iterator[Excerpt]:
         return
     match block.kind:
         case "code" | "table" as kind:
-            # Without the fences of a listing and the head of a table, which frame each part.
+            # Without the fences or the table head, which frame each part.
             start, end = inside_of(text, block.units[0])
             starts = [start, *accumulate((len(line) + 1 for line in text[start:end].split("\n")), initial=start)][1:]
             for start, next_start in pairwise([*starts[: -1 : LINES if kind == "code" else ROWS], starts[-1]]):
@@ -194,9 +193,9 @@ def _split_block(passage: Passage, block: Block) -> Iterator[Excerpt]:
                     yield part
 
 
-def _fill(text: str, block: Block, parts: Iterable[Run]) -> Iterator[Run]:
-    """Sentences or items in a row, as many as are read out at once."""
-    run: Run | None = None
+def _fill(text: str, block: Block, parts: Iterable[Span]) -> Iterator[Span]:
+    """Runs of sentences or items, each as long as an excerpt may be."""
+    run: Span | None = None
     for start, end in parts:
         longer = (run[0], end) if run else (start, end)
         if run and (len(text[slice(*longer)].split()) > WORDS or not _is_quotable(text, block, longer)):
@@ -207,6 +206,6 @@ def _fill(text: str, block: Block, parts: Iterable[Run]) -> Iterator[Run]:
         yield run
 
 
-def _is_quotable(text: str, block: Block, run: Run) -> bool:
+def _is_quotable(text: str, block: Block, run: Span) -> bool:
     inside = [unit for unit in block.units if run[0] <= unit.start and unit.end <= run[1]]
     return bool(inside) and lies_close(text, inside, *run)

@@ -16,7 +16,7 @@ from askbook.domain import Quote, Source, Statement
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An answer as it is shown. `deltas` joined are its text; each brings one whole statement."""
+    """An answer as it is shown. Each delta adds one statement."""
 
     statements: tuple[Statement, ...]
     sources: tuple[Source, ...]
@@ -33,13 +33,12 @@ _TIDIED = re.compile(rf"(?P<code>{CODE})|(?P<url>{_URL})|{_LOOKS_LIKE_MARK}", re
 
 
 def compose(excerpts: Sequence[Excerpt]) -> Draft:
-    """Each excerpt is a statement under the name of its section, with the mark of its passage."""
     sources: dict[str, Source] = {}
     statements: list[Statement] = []
     deltas: list[str] = []
     title = ""
     for excerpt in excerpts:
-        # Two excerpts of one passage are one source with two places, each named by its own section.
+        # Two excerpts of one passage make one source with two quotes, each named by its section.
         source = to_source(len(sources) + 1, excerpt.passage, *excerpt.quote)
         assert source is not None and excerpt.place is not None, "an excerpt stands in its file"
         chunk = source.passage.chunk
@@ -65,5 +64,5 @@ def _write(excerpt: Excerpt, number: int) -> str:
 
 
 def _tidy(found: re.Match[str]) -> str:
-    """Links lead nowhere from an answer, and a number in brackets is the answer's own sign."""
+    """Shows addresses as code, and escapes bracketed numbers, which would read as marks."""
     return found["code"] or (f"`{found['url']}`" if found["url"] else r"\[")

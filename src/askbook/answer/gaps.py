@@ -1,4 +1,4 @@
-"""Gaps: the questions that a book left open, those of one meaning together, each with the section nearest to it."""
+"""Gaps: questions that a book left open, grouped by meaning, each group with its nearest section."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from askbook.index.keywords import split_terms
 logger = logging.getLogger("askbook.gaps")
 
 SAME_MEANING = 0.6
-"""The least mean cosine of a wording and those of its group."""
+"""The least mean cosine between a wording and its group."""
 SAME_WORDS = 0.5
 """Without an embedder: the least share of words in common."""
 VARIANTS = 5
 COMMENTS = 3
 
 Wording = Sequence[OpenQuestion]
-"""Questions of the very same words, the latest first."""
+"""Questions with the same words, latest first."""
 Likeness = npt.NDArray[np.float32]
-"""Of every two wordings; 1 is enough for one group."""
+"""Of every two wordings; 1 or more puts them in one group."""
 
 
 async def find_gaps(open_questions: Sequence[OpenQuestion], embedder: Embedder | None) -> list[Gap]:
-    """What was asked most often comes first, then what was asked last. No group spans two books."""
+    """The most asked first, then the latest. No group spans two books."""
     gaps: list[Gap] = []
-    for book_id in sorted({one.book_id for one in open_questions}):
+    for book_id in sorted({question.book_id for question in open_questions}):
         by_words: dict[str, list[OpenQuestion]] = {}
-        for asked in sorted(open_questions, key=lambda one: one.asked_at, reverse=True):
+        for asked in sorted(open_questions, key=lambda question: question.asked_at, reverse=True):
             if asked.book_id == book_id:
                 by_words.setdefault(" ".join(asked.text.casefold().split()).rstrip("?!. "), []).append(asked)
         # The most asked first, so that groups form around them.
@@ -60,7 +60,7 @@ async def _compare(texts: Sequence[str], embedder: Embedder | None) -> Likeness:
 
 
 def _compare_words(texts: Sequence[str]) -> Likeness:
-    """Words in common, as a share of all words of the two."""
+    """The share of words in common."""
     words = [set(split_terms(text)) or {text} for text in texts]
     places = {word: place for place, word in enumerate(sorted(set().union(*words)))}
     holds = np.zeros((len(texts), len(places)), dtype=np.float32)
@@ -71,17 +71,17 @@ def _compare_words(texts: Sequence[str]) -> Likeness:
 
 
 def _group(likeness: Likeness) -> list[list[int]]:
-    """Greedy: each wording joins the group that it is most like on the whole, or begins one."""
+    """Greedy: each wording joins the group with the highest mean likeness, or begins one."""
     groups: list[list[int]] = []
     sums = np.zeros_like(likeness)
-    for one in range(len(likeness)):
-        means = sums[: len(groups), one] / [len(group) for group in groups] if groups else np.zeros(1)
+    for place in range(len(likeness)):
+        means = sums[: len(groups), place] / [len(group) for group in groups] if groups else np.zeros(1)
         best = int(np.argmax(means))
         if means[best] < 1:
             best = len(groups)
             groups.append([])
-        groups[best].append(one)
-        sums[best] += likeness[one]
+        groups[best].append(place)
+        sums[best] += likeness[place]
     return groups
 
 
@@ -89,18 +89,22 @@ def _group(likeness: Likeness) -> list[list[int]]:
 
 
 def _to_gap(wordings: Sequence[Wording], group: Sequence[int], likeness: Likeness) -> Gap:
-    middle = max(group, key=lambda one: (len(wordings[one]), float(likeness[one, list(group)].mean())))
-    asked = sorted((one for place in group for one in wordings[place]), key=lambda one: one.asked_at, reverse=True)
-    own_words = dict.fromkeys(one.own_words for one in asked if one.own_words != one.text)
-    comments = dict.fromkeys(one.comment for one in asked if one.comment)
-    # The section that was nearest most often; of several the latest.
-    nearest = Counter(one.nearest for one in asked if one.nearest is not None).most_common(1)
+    middle = max(group, key=lambda place: (len(wordings[place]), float(likeness[place, list(group)].mean())))
+    asked = sorted(
+        (question for place in group for question in wordings[place]),
+        key=lambda question: question.asked_at,
+        reverse=True,
+    )
+    own_words = dict.fromkeys(question.own_words for question in asked if question.own_words != question.text)
+    comments = dict.fromkeys(question.comment for question in asked if question.comment)
+    # The section that was nearest most often; the latest of several.
+    nearest = Counter(question.nearest for question in asked if question.nearest is not None).most_common(1)
     return Gap(
         book_id=asked[0].book_id,
         question=wordings[middle][0].text,
         count=len(asked),
-        refused=sum(one.refused is not None for one in asked),
-        unhelpful=sum(one.unhelpful for one in asked),
+        refused=sum(question.refused is not None for question in asked),
+        unhelpful=sum(question.unhelpful for question in asked),
         last_asked=asked[0].asked_at,
         variants=tuple(wordings[place][0].text for place in group if place != middle)[:VARIANTS],
         own_words=tuple(own_words)[:VARIANTS],

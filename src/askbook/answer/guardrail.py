@@ -6,14 +6,13 @@ rather let a command pass than keep a question out: a book on prompts, keys or a
 
 from __future__ import annotations
 
-import base64
 import re
 import unicodedata
 from collections.abc import Iterator
 
-from askbook.answer.cleaning import clean
+from askbook.answer.cleaning import clean, decode_hidden
 
-# A command stands at the beginning of a sentence or after "and then"; a question about it has it in the middle.
+# A command is at the start of a sentence or after "and then"; a question about one has it in the middle.
 _BEGINS = (
     r"^\W*+(?:(?:please|now|also|just|ok|hey|so|and|but|then|assistant)[,:]?\s+){0,6}"
     r"(?:(?:can|could|will|would) you (?:please )?|i want you to |you (?:must|should|may|can|have to) )?"
@@ -79,30 +78,21 @@ _PATTERNS = [re.compile(_BEGINS + command, re.DOTALL) for command in _COMMANDS]
 
 
 def is_command(text: str) -> bool:
-    """Also where it is hidden in Base64 or in hexadecimal."""
-    return _commands(text) or any(map(_commands, _decode(text)))
+    """Even where it is hidden in Base64 or hexadecimal."""
+    return _commands(text) or any(map(_commands, decode_hidden(text)))
 
 
 def _commands(text: str) -> bool:
     plain = re.sub("[“”„«»]", '"', unicodedata.normalize("NFKC", clean(text)).lower().replace("’", "'")).strip()
-    # Quotation marks around all of it quote nothing.
+    # Quotation marks around everything quote nothing.
     plain = plain[1:-1] if len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "\"'`" else plain
     begun = (pattern.match(clause) for clause in _split_clauses(plain) for pattern in _PATTERNS)
     return _ANYWHERE.search(plain) is not None or any(begun)
 
 
 def _split_clauses(plain: str) -> Iterator[str]:
-    """Each place at which a command could begin. What is quoted is spoken of; a question goes on to its end."""
+    """Each clause that could be a command. Quoted text is no command, and neither is the rest of a question."""
     for sentence in _SENTENCE.split(_QUOTED.sub(" … ", plain)):
         yield sentence
         if not _ASKS.match(sentence):
             yield from (sentence[found.end() :] for found in _CLAUSE.finditer(sentence))
-
-
-def _decode(text: str) -> Iterator[str]:
-    for blob in re.findall(r"[A-Za-z0-9+/]{20,}={0,2}", text):
-        for decode in (lambda one=blob: base64.b64decode(one, validate=True), lambda one=blob: bytes.fromhex(one)):
-            try:
-                yield decode().decode("utf-8")
-            except ValueError:
-                continue

@@ -1,11 +1,9 @@
-"""The model as a judge: asked once for all sentences that the reader is not sure of. It says; code decides."""
+"""The model as a judge: asked once, for all sentences that the reader is unsure of."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -14,22 +12,14 @@ from askbook.answer.check.passages import read_passage
 from askbook.answer.citations import Doubt
 from askbook.answer.cleaning import escape_for_model
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "verdicts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"sentence": {"type": "integer"}, "supported": {"type": "boolean"}},
-                "required": ["sentence", "supported"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["verdicts"],
-    "additionalProperties": False,
-}
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema as strict services want it."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+_VERDICT = _object(sentence={"type": "integer"}, supported={"type": "boolean"})
+SCHEMA = _object(verdicts={"type": "array", "items": _VERDICT})
 
 
 class _Verdict(BaseModel):
@@ -43,21 +33,19 @@ class _Verdicts(BaseModel):
     verdicts: list[_Verdict]
 
 
-@cache
-def read_judge_prompt() -> str:
-    return files("askbook.answer").joinpath("prompts/judge.md").read_text(encoding="utf-8")
-
-
 def write_case(doubts: Sequence[Doubt]) -> str:
-    """The passages once each, as data, and every sentence with the numbers of its own."""
-    chunks = {one.chunk.id: one.chunk for doubt in doubts for one in doubt.passages}
+    """Each passage once, as data, and each sentence with the numbers of its passages."""
+    chunks = {passage.chunk.id: passage.chunk for doubt in doubts for passage in doubt.passages}
     numbers = {chunk_id: at for at, chunk_id in enumerate(chunks, 1)}
-    told = [{"number": numbers[one.id], "text": escape_for_model(read_passage(one).premise)} for one in chunks.values()]
+    told = [
+        {"number": numbers[chunk.id], "text": escape_for_model(read_passage(chunk).premise)}
+        for chunk in chunks.values()
+    ]
     sentences = [
         {
             "number": at,
             "text": escape_for_model(doubt.sentence),
-            "passages": [numbers[one.chunk.id] for one in doubt.passages],
+            "passages": [numbers[passage.chunk.id] for passage in doubt.passages],
         }
         for at, doubt in enumerate(doubts, 1)
     ]
@@ -65,9 +53,11 @@ def write_case(doubts: Sequence[Doubt]) -> str:
 
 
 def read_verdicts(said: str, count: int) -> list[bool]:
-    """No where it says nothing, says both, or says something that cannot be read."""
+    """False where a verdict is missing, contradictory or unreadable."""
     try:
         verdicts = _Verdicts.model_validate_json(said).verdicts
     except ValidationError:
         return [False] * count
-    return [{one.supported for one in verdicts if one.sentence == at} == {True} for at in range(1, count + 1)]
+    return [
+        {verdict.supported for verdict in verdicts if verdict.sentence == at} == {True} for at in range(1, count + 1)
+    ]

@@ -13,6 +13,7 @@ from askbook.answer.excerpts import Excerpt, join, leave_out, narrow, split_pass
 from askbook.domain import Passage
 from askbook.index.coverage import Rarities
 from askbook.index.keywords import find_terms, split_terms
+from askbook.reading.chances import to_chance, to_logit
 from askbook.reading.reader import Reader
 from askbook.reading.spans import Span
 
@@ -134,15 +135,6 @@ def rank_passages(reads: Sequence[Read], passages: Sequence[Passage]) -> list[fl
         best[one.excerpt.passage.chunk.id] = one.score
     least = min(best.values(), default=0.0) - 1
     return [to_chance(best.get(one.chunk.id, least)) for one in passages[:PASSAGES]]
-
-
-def to_logit(chance: float) -> float:
-    chance = min(max(chance, 1e-6), 1 - 1e-6)
-    return math.log(chance / (1 - chance))
-
-
-def to_chance(logit: float) -> float:
-    return 1 / (1 + math.exp(-min(max(logit, -30.0), 30.0)))
 
 
 def _weigh_excerpts(passages: Sequence[Passage], rarities: Rarities) -> Iterator[tuple[int, Read]]:

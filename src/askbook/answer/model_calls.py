@@ -9,7 +9,6 @@ import asyncio
 import json
 import logging
 import random
-import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
@@ -27,10 +26,21 @@ from openai.types.responses import (
 )
 
 from askbook import __version__
-from askbook.answer.agent import AgentConfig, Written
-from askbook.answer.judge import SCHEMA, read_judge_prompt
+from askbook.answer.agent import AgentConfig, Written, read_prompt
+from askbook.answer.judge import SCHEMA
 from askbook.answer.retrieval_tool import NAME, RetrievalTool, read_arguments
-from askbook.answer.wires import ChatWire, ErrorSaid, Form, Heard, ResponsesWire, ToolCall, Wire, read_events
+from askbook.answer.wires import (
+    ASK_ELSE,
+    CallFailed,
+    ChatWire,
+    Heard,
+    Request,
+    ResponsesWire,
+    ToolCall,
+    Wire,
+    read_events,
+    show_codes,
+)
 from askbook.breaker import LEFT_ALONE, Breaker, Outcome, Ticket
 from askbook.domain import QUERY_MAX, RetryState, Tried
 from askbook.index.remote import read_retry_after
@@ -39,22 +49,19 @@ log = logging.getLogger("askbook.model")
 
 TRIES = 3
 JITTER = 0.25
-"""Waits are up to so much longer, so that callers who failed together do not come back together."""
+"""Waits grow by up to this share, so that callers who failed together do not return together."""
 CONNECT_SECONDS = 5.0
 CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
 ERROR_BYTES = 64 * 1024
-"""As much of an error's body is read as may hold its code."""
-TEXT_MAX = 40_000
-"""Characters of one call; no answer is so long."""
+"""How much of an error's body is read for its code."""
 JUDGE_SECONDS = 20.0
 LINGER_SECONDS = 0.5
-"""How long the end of a stream is waited for once the answer is whole; its connection can then be used again."""
+"""How long the rest of a stream is awaited once the answer is whole, so that its connection can be reused."""
 LEAST_SHARE = 0.5
-"""A call that had less than this of the time for a question is not to blame for being late."""
+"""A call that had a smaller share of the question's time is not blamed for being late."""
 MOMENT = 0.01
-"""Two timers set for the same moment may fire so far apart."""
+"""Two timers set for the same moment may fire this far apart."""
 
-LATER = "Try again later."
 _REFUSED = (
     "Check OPENAI_MODEL, AGENT_TEMPERATURE and AGENT_MAX_TOKENS: the model may not allow them, or not call tools."
 )
@@ -70,31 +77,19 @@ _LEVELS: dict[RetryState, int] = {
     "executing": logging.DEBUG,
     "succeeded": logging.INFO,
 }
-_ASK_ELSE = "Ask in other words."
 _UNREADABLE = "Check that OPENAI_BASE_URL is an OpenAI-compatible address that streams, and that OPENAI_API fits it."
 
 
-class CallFailed(Exception):
-    """A call came to nothing. `why` carries no text, no key and nothing that the service said but its code."""
-
-    def __init__(
-        self, why: str, hint: str = LATER, *, again: bool = True, outage: bool = True, wait: float | None = None
-    ) -> None:
-        super().__init__(why)
-        self.why, self.hint = why, hint
-        self.again = again
-        """Whether another try may help."""
-        self.outage = outage
-        """Whether it counts against the service."""
-        self.wait = wait
-        """The seconds that the service asked for."""
+_UNREADABLE_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What the code that reads an answer raises when the answer is malformed."""
+_FAILURES = (CallFailed, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS)
 
 
 # --- the service ----------------------------------------------------------------------------------
 
 
 class Service:
-    """A model at its address. It is tried once, and no redirect is followed: what is asked goes there alone."""
+    """A model at its address. No redirect is followed: questions go to this address only."""
 
     def __init__(
         self, base_url: str, api_key: str | None, model: str, api: Literal["chat", "responses"], seconds: float
@@ -115,26 +110,22 @@ class Service:
     async def close(self) -> None:
         await self._client.aclose()
 
-    def write(
-        self, rules: str | None, items: list[TResponseInputItem], settings: ModelSettings, form: Form
-    ) -> dict[str, Any]:
-        """The request."""
-        body = {
+    async def ask(self, asked: Request, heard: Heard, patience: float | None, deadline: float) -> None:
+        """Hears the whole response. `patience` is for silence before its first word; the deadline is watched from
+        outside."""
+        given = {
             "model": self._model,
-            "tool_choice": settings.tool_choice,
-            "temperature": settings.temperature,
+            "tool_choice": asked.settings.tool_choice,
+            "temperature": asked.settings.temperature,
             "stream": True,
             "store": False,
-            **self._wire.write(rules, items, settings, form),
+            **self._wire.write(asked),
         }
-        return {name: value for name, value in body.items() if value is not None}
-
-    async def ask(self, request: dict[str, Any], text: Text, patience: float | None, deadline: float) -> Heard:
-        """The whole response. `patience` is for silence before its first word; the deadline is watched from outside."""
-        heard = Heard(text.add)
+        body = {name: value for name, value in given.items() if value is not None}
+        now = asyncio.get_running_loop().time
         async with (
             asyncio.timeout(patience) as silence,
-            self._client.stream("POST", self._wire.path, json=request) as response,
+            self._client.stream("POST", self._wire.path, json=body) as response,
         ):
             await _check_head(response)
             async with aclosing(cast(AsyncGenerator[bytes, None], read_events(response.aiter_bytes()))) as events:
@@ -142,24 +133,17 @@ class Service:
                     heard.hear(self._wire, data)
                     if heard.whole:
                         break
-                    now = asyncio.get_running_loop().time()
-                    silence.reschedule(None if patience is None or text.passed_on else now + patience)
+                    silence.reschedule(None if patience is None or heard.passed_on else now() + patience)
                 silence.reschedule(None)
-                await self._drain(events, heard, deadline)
+                # The rest of the stream tells the cost, and once it is read the connection can be reused.
+                with suppress(*_FAILURES):
+                    async with asyncio.timeout_at(min(now() + LINGER_SECONDS, deadline - LINGER_SECONDS)):
+                        async for data in events:
+                            heard.hear(self._wire, data)
         if not heard.whole:
             raise CallFailed("broke off before its answer was whole")
         if heard.withheld:
-            raise CallFailed("was reached, but its answer was withheld", _ASK_ELSE, again=False, outage=False)
-        return heard
-
-    async def _drain(self, events: AsyncIterator[bytes], heard: Heard, deadline: float) -> None:
-        """What follows the answer tells what it cost; read to its end, the connection can be used again."""
-        heard.listen_to_the_rest()
-        until = min(asyncio.get_running_loop().time() + LINGER_SECONDS, deadline - LINGER_SECONDS)
-        with suppress(ErrorSaid, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS):
-            async with asyncio.timeout_at(until):
-                async for data in events:
-                    heard.hear(self._wire, data)
+            raise CallFailed("was reached, but its answer was withheld", ASK_ELSE, again=False, outage=False)
 
 
 async def _check_head(response: httpx2.Response) -> None:
@@ -171,7 +155,7 @@ async def _check_head(response: httpx2.Response) -> None:
 
 
 async def _read_error(response: httpx2.Response) -> dict[str, Any]:
-    """Nothing where it does not come, or is none: the status alone tells enough."""
+    """Empty where no error can be read: the status is enough."""
     body = b""
     try:
         async with asyncio.timeout(LINGER_SECONDS):
@@ -188,12 +172,10 @@ async def _read_error(response: httpx2.Response) -> dict[str, Any]:
 # --- why a call failed ----------------------------------------------------------------------------
 
 
-def to_failure(error: Exception) -> CallFailed:
+def _to_failure(error: Exception) -> CallFailed:
     match error:
         case CallFailed():
             return error
-        case ErrorSaid(code=code):
-            return CallFailed(f"answered 200, then an error{_show_codes(code)}", outage=code != "rate_limit_exceeded")
         case TimeoutError() | httpx2.TimeoutException():
             return CallFailed("gave no answer in time")
         case httpx2.ConnectError():
@@ -206,21 +188,11 @@ def to_failure(error: Exception) -> CallFailed:
 
 def _read_status(response: httpx2.Response, error: dict[str, Any]) -> CallFailed:
     status = response.status_code
-    why = f"answered {status}{_show_codes(error.get('code'), error.get('param'))}"
+    why = f"answered {status}{show_codes(error.get('code'), error.get('param'))}"
     if status == 429 or status in (408, 409) or status >= 500:
         return CallFailed(why, outage=status != 429, wait=read_retry_after(response.headers))
     hint = _MOVED if status < 400 else _HINTS.get(status, _REFUSED)
     return CallFailed(why, hint, again=False, outage=False)
-
-
-def _show_codes(*codes: str | None) -> str:
-    """Codes and names of parameters are safe to show; sentences may quote the question, or the key."""
-    shown = [code for code in codes if isinstance(code, str) and re.fullmatch(r"[a-z][a-z_.]{2,40}", code)]
-    return f" ({': '.join(shown)})" if shown else ""
-
-
-_UNREADABLE_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-"""What an answer that is not of the form it should have makes of the code that reads it."""
 
 
 # --- the calls of one question --------------------------------------------------------------------
@@ -251,11 +223,11 @@ class RetryingModel(Model):
         self._call_ids: set[str] = set()
         self._searched_for_it = False
         self._probe: Ticket | None = None
-        """Kept from a call for the tool to the next: a service is back when an answer is whole."""
+        """Kept over tool calls: a service counts as back once an answer is whole."""
         self._silent_since = 0.0
         self.wrote = False
         self.cut_short = False
-        """The tokens of the last response ran out: its last sentence may lack its end."""
+        """The last response ran out of tokens, so its last sentence may lack its end."""
         self.tokens = self.tries = 0
 
     async def get_response(
@@ -267,39 +239,32 @@ class RetryingModel(Model):
         **__: Any,
     ) -> ModelResponse:
         items = cast("list[TResponseInputItem]", input)
-        request = self._service.write(system_instructions, items, model_settings, Form(tool=self._tool.schema))
+        request = Request(system_instructions, items, model_settings, tool=self._tool.schema)
         return ModelResponse(output=await self._call(request), usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
         raise NotImplementedError("the reader is told past the runner")
 
-    async def _call(self, request: dict[str, Any]) -> list[ResponseOutputItem]:
+    async def _call(self, request: Request) -> list[ResponseOutputItem]:
         self._note("pending", 1)
         for attempt in range(1, TRIES + 1):
-            text = Text(self._write_text if self._tool.found else None, after="\n\n" if self.wrote else "")
+            heard = Heard(self._write_text if self._tool.found else None, after="\n\n" if self.wrote else "")
             try:
-                items = await self._try(request, text, attempt)
+                items = await self._try(request, heard, attempt)
             except CallFailed as failure:
-                wait = None if text.passed_on or attempt == TRIES else self._choose_wait(failure, attempt)
-                if wait is None:
+                wait = self._config.first_wait * 2 ** (attempt - 1) if failure.wait is None else failure.wait
+                if heard.passed_on or attempt == TRIES or not failure.again or wait >= self._left():
                     self._note("failed_permanent", attempt, failure.why)
                     raise
                 self._note("retrying", attempt, failure.why)
-                await asyncio.sleep(wait)
+                spread = random.uniform(1.0, 1.0 + JITTER)  # noqa: S311 it hides nothing
+                await asyncio.sleep(min(wait * spread, self._left()))
             else:
                 self._note("succeeded", attempt)
                 return items
         raise AssertionError("the last try ends it")
 
-    def _choose_wait(self, failure: CallFailed, attempt: int) -> float | None:
-        """None where there is no use in another try, or no time."""
-        wait = self._config.first_wait * 2 ** (attempt - 1) if failure.wait is None else failure.wait
-        if not failure.again or wait >= self._left():
-            return None
-        spread = random.uniform(1.0, 1.0 + JITTER)  # noqa: S311 it hides nothing
-        return min(wait * spread, self._left())
-
-    async def _try(self, request: dict[str, Any], text: Text, attempt: int) -> list[ResponseOutputItem]:
+    async def _try(self, request: Request, heard: Heard, attempt: int) -> list[ResponseOutputItem]:
         ticket, self._probe = self._probe or self._breaker.enter(), None
         if ticket is None:
             raise CallFailed(LEFT_ALONE, self._breaker.say_rest(), again=False, outage=False)
@@ -308,20 +273,20 @@ class RetryingModel(Model):
         self._note("executing", attempt)
         outcome: Outcome = "neither"
         try:
-            # A try that is silent leaves half of the time to the next.
+            # A silent try leaves half of the time to the next one.
             patience = self._until(self.deadline) / 2 if attempt < TRIES else None
-            heard = await self._service.ask(request, text, patience, self.deadline)
-            items = self._accept(heard, text)
+            await self._service.ask(request, heard, patience, self.deadline)
+            items = self._accept(heard)
             if all(item.type == "message" for item in items):
                 outcome = "succeeded"
             elif self._breaker.is_open:
                 self._probe = ticket
             self.cut_short = heard.cut_short
             return items
-        except (CallFailed, ErrorSaid, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS) as error:
-            failure = to_failure(error)
+        except _FAILURES as error:
+            failure = _to_failure(error)
             outcome = "failed" if failure.outage else "neither"
-            # What the service said may quote the key: it stays out of every traceback.
+            # The service's words may quote the key: they stay out of tracebacks.
             raise failure from None
         except asyncio.CancelledError:
             if self._was_cut_for_silence():
@@ -333,13 +298,13 @@ class RetryingModel(Model):
                 self._breaker.settle(ticket, outcome)
 
     def let_go(self) -> None:
-        """A probe that came to no whole answer says nothing."""
+        """Settles a probe that led to no whole answer."""
         if self._probe is not None:
             self._breaker.settle(self._probe, "neither")
             self._probe = None
 
     def _was_cut_for_silence(self) -> bool:
-        """Not because the reader left, or because the search took the time."""
+        """As opposed to: the reader left, or the search took the time."""
         silent = -self._until(self._silent_since)
         time_is_up = self._until(self._begin_by + (self._config.ask_seconds if self.wrote else 0.0)) <= MOMENT
         return (
@@ -348,24 +313,28 @@ class RetryingModel(Model):
             or (time_is_up and silent >= self._config.ask_seconds * LEAST_SHARE)
         )
 
-    def _accept(self, heard: Heard, text: Text) -> list[ResponseOutputItem]:
-        """What was heard as the runner needs it: calls and text, or what is done instead."""
+    def _accept(self, heard: Heard) -> list[ResponseOutputItem]:
+        """The response as the runner needs it: text and tool calls."""
         self.tokens += heard.tokens
         calls = heard.calls
         if not calls and heard.declined:
-            raise CallFailed("was reached, but its model declined to answer", _ASK_ELSE, again=False, outage=False)
-        if not text.whole:
-            text.add(heard.said)
-        if not calls and not text.whole:
+            raise CallFailed("was reached, but its model declined to answer", ASK_ELSE, again=False, outage=False)
+        if not heard.text:
+            heard.add(heard.said)
+        if not calls and not heard.text:
             raise CallFailed("answered with nothing", _UNREADABLE)
-        said = [_to_message(text.whole)] if text.whole else []
+        part = ResponseOutputText(type="output_text", text=heard.text, annotations=[])
+        message = ResponseOutputMessage(
+            type="message", id=FAKE_RESPONSES_ID, role="assistant", status="completed", content=[part]
+        )
+        said = [message] if heard.text else []
         if not calls and not self._tool.found and not self._tool.failure and not self._searched_for_it:
             self._searched_for_it = True
             calls, said = [ToolCall("", NAME, json.dumps({"query": self._question[-QUERY_MAX:]}))], []
         return [*said, *(self._to_item(call) for call in calls)]
 
     def _to_item(self, call: ToolCall) -> ResponseOutputItem:
-        """The runner takes an id that it knows for the same call, and stumbles over arguments that are not JSON."""
+        """The runner confuses calls whose id was used before, and fails on arguments that are not JSON."""
         call_id = call.call_id if call.call_id and call.call_id not in self._call_ids else uuid.uuid4().hex[:9]
         self._call_ids.add(call_id)
         arguments = "{}" if read_arguments(call.arguments) is None else call.arguments
@@ -395,51 +364,20 @@ async def judge_once(service: Service, case: str, temperature: float, breaker: B
     Its word is no whole answer: a model that writes a sentence, is judged and hangs is not well.
     """
     asked: list[TResponseInputItem] = [{"role": "user", "content": case}]
-    request = service.write(read_judge_prompt(), asked, ModelSettings(temperature=temperature), Form(schema=SCHEMA))
+    request = Request(read_prompt("judge"), asked, ModelSettings(temperature=temperature), schema=SCHEMA)
     ticket = breaker.enter()
     if ticket is None:
         raise CallFailed(LEFT_ALONE, again=False, outage=False)
     outcome: Outcome = "neither"
-    text = Text(None)
+    heard = Heard()
     try:
         deadline = asyncio.get_running_loop().time() + JUDGE_SECONDS
         async with asyncio.timeout_at(deadline):
-            heard = await service.ask(request, text, None, deadline)
-        return text.whole or heard.said, heard.tokens
-    except (CallFailed, ErrorSaid, TimeoutError, httpx2.HTTPError, *_UNREADABLE_ERRORS) as error:
-        failure = to_failure(error)
+            await service.ask(request, heard, None, deadline)
+        return heard.text or heard.said, heard.tokens
+    except _FAILURES as error:
+        failure = _to_failure(error)
         outcome = "failed" if failure.outage else "neither"
         raise failure from None
     finally:
         breaker.settle(ticket, outcome)
-
-
-class Text:
-    """The text of one call: passed on as it comes, or held where nobody may read it yet."""
-
-    def __init__(self, write: Callable[[str], None] | None, after: str = "") -> None:
-        self._write = write
-        self._after = after
-        self.whole = ""
-
-    @property
-    def passed_on(self) -> bool:
-        return bool(self.whole) and self._write is not None
-
-    def add(self, text: str) -> None:
-        if not isinstance(text, str):
-            raise TypeError("a text that is none")
-        if not text:
-            return
-        if len(self.whole) + len(text) > TEXT_MAX:
-            raise CallFailed("was reached, but its model wrote on and on", _ASK_ELSE, again=False, outage=False)
-        if self._write is not None:
-            self._write(text if self.whole else self._after + text)
-        self.whole += text
-
-
-def _to_message(text: str) -> ResponseOutputMessage:
-    part = ResponseOutputText(type="output_text", text=text, annotations=[])
-    return ResponseOutputMessage(
-        type="message", id=FAKE_RESPONSES_ID, role="assistant", status="completed", content=[part]
-    )

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from askbook.domain import PROFICIENCY_LEVELS, Filters, Passage, Reader
 
 STEP = 0.02
-"""What a passage loses for each level that it is off, and for another layer: a clearly better match still wins."""
+"""A passage's loss for each level it is off, and for another layer; a clearly better match still wins."""
 
 
 def narrow_to_tier(filters: Filters, reader: Reader | None) -> Filters:
@@ -18,7 +18,7 @@ def narrow_to_tier(filters: Filters, reader: Reader | None) -> Filters:
 
 
 def prefer(passages: Sequence[Passage], reader: Reader | None) -> list[Passage]:
-    """In the order that suits the reader; the relevances stay in theirs, so that each place keeps its own."""
+    """Reorders the passages for the reader; each rank keeps its relevance and score."""
     if reader is None or (reader.proficiency_level is None and reader.layer is None):
         return list(passages)
 

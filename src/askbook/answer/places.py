@@ -20,7 +20,7 @@ KINDS: tuple[Kind, ...] = ("module", "chapter", "lesson", "section")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """`page` is the one it begins on; `section` is its place among the sections of that page."""
+    """`page` is where it begins; `section` is its index among that page's sections."""
 
     kind: Kind
     title: str
@@ -32,14 +32,16 @@ class Part:
 
     @property
     def lineage(self) -> tuple[Part, ...]:
-        """Itself and all that it stands in."""
+        """The part and everything it is in."""
         return (self, *(self.above.lineage if self.above else ()))
 
     @property
     def name(self) -> str:
-        """Without what it stands in, as Markdown."""
-        # Outside chapters a lesson's number may follow the file names, and says nothing.
-        counted = self.kind == "chapter" or (self.kind == "lesson" and "chapter" in (one.kind for one in self.lineage))
+        """Its own name, as Markdown."""
+        # Outside chapters a lesson's number may only follow file names.
+        counted = self.kind == "chapter" or (
+            self.kind == "lesson" and "chapter" in (part.kind for part in self.lineage)
+        )
         if not counted or _read_number(self.title) == self.number:
             return escape_title(self.title)
         return f"{self.kind.capitalize()} {self.number}: {escape_title(self.title)}".removesuffix(": ")
@@ -62,21 +64,35 @@ class Part:
 class Contents:
     book: Part
     parts: list[Part]
+    near: Part | None
+    """The page that the last answer came from."""
 
     def inside(self, part: Part, kind: Kind) -> list[Part]:
-        return [one for one in self.parts if one.kind == kind and part in one.lineage[1:]]
+        return [below for below in self.parts if below.kind == kind and part in below.lineage[1:]]
 
     def in_order(self, part: Part, kind: Kind) -> list[Part]:
-        """In the order of reading. Pages beside chapters are left out: nothing says which they come before."""
-        divided = {one.above for one in self.parts if one.kind == "chapter"}
-        return [one for one in self.inside(part, kind) if kind != "lesson" or one.above not in divided]
+        """In reading order. Pages beside chapters are left out: their place among them is unknown."""
+        divided = {chapter.above for chapter in self.parts if chapter.kind == "chapter"}
+        return [below for below in self.inside(part, kind) if kind != "lesson" or below.above not in divided]
 
-    def find_page(self, parent_doc_id: str | None) -> Part | None:
-        opened = [one for one in self.parts if one.page and one.page.parent_doc_id == parent_doc_id]
-        return max((one for one in opened if one.section is None), key=lambda one: len(one.lineage), default=None)
+    def find_from(self, part: Part, by: int, kind: Kind) -> Part | None:
+        """The part of this kind so many steps after this one ("the chapter after lesson 3.2"); 0 is the one it lies
+        in."""
+        row = self.in_order(self.book, kind)
+        own = [above for above in part.lineage if above in row]
+        at = row.index(own[0]) + by if own else -1
+        return row[at] if 0 <= at < len(row) else None
+
+    def read_kind(self, word: str) -> Kind | None:
+        """What the book calls a week may be its module, its chapter or its lesson."""
+        if word in KINDS:
+            return word
+        pages = (part for part in self.parts[1:] if part.section is None)
+        return next((part.kind for part in pages if re.match(rf"{word} \d", part.title.lower())), None)
 
 
-def read_contents(outline: Outline) -> Contents:
+def read_contents(outline: Outline, near: str | None = None) -> Contents:
+    """`near`: the lesson that the last answer came from."""
     folders = [list(pages) for _, pages in groupby(outline.lessons, attrgetter("module"))]
     named = [pages for pages in folders if title_key(pages[0].module_title) != title_key(outline.title)]
     chapters = {(page.module, page.chapter): page.chapter_title for page in outline.lessons if page.chapter_title}
@@ -86,13 +102,14 @@ def read_contents(outline: Outline) -> Contents:
     first = outline.lessons[0]
     opens = len(outline.lessons) > 1 and not first.chapter_title and _is_overview(first) and folders[0] not in named
     parts = [Part("book", outline.title, first if opens else None)]
-    # Their numbers are in the titles ("Module 2: …", "Part 2"), or else they are counted.
+    # Numbers come from titles ("Module 2: …", "Part 2"), or else from counting.
     written = [_read_number(pages[0].module_title) or 0 for pages in named]
     numbers = written if any(written) else range(1, len(named) + 1)
     shared = {number for number, times in Counter(number for _, number in chapters).items() if times > 1}
     for pages in folders:
         parts += _read_folder(pages, parts[0], numbers[named.index(pages)] if pages in named else None, shared)
-    return Contents(parts[0], parts)
+    opened = [part for part in parts if part.section is None and part.page and part.page.parent_doc_id == near]
+    return Contents(parts[0], parts, max(opened, key=lambda part: len(part.lineage), default=None))
 
 
 def _read_folder(pages: list[OutlineLesson], book: Part, number: int | None, shared: set[int]) -> Iterator[Part]:
@@ -122,7 +139,7 @@ def _read_lesson(page: OutlineLesson, above: Part, number: int | None) -> Iterat
 
 
 def _is_overview(page: OutlineLesson) -> bool:
-    """Lesson 0 alone does not tell: the pages outside an mdBook's chapters count from 0 too."""
+    """Lesson 0 is not enough: pages outside an mdBook's chapters count from 0 too."""
     stem = page.source_file.rpartition("/")[2].partition(".")[0].lower()
     return page.lesson == 0 and (
         stem in ("readme", "index", "_index") or title_key(page.title) == title_key(page.module_title)
@@ -139,7 +156,7 @@ def title_key(title: str) -> str:
 
 
 def escape_title(title: str) -> str:
-    """A title as Markdown that reads as it is written: it opens no list, no link and no tag, and is on one line."""
+    """A title as one line of Markdown that shows as it is written: it opens no list, link or tag."""
     plain = "".join(" " if unicodedata.category(char).startswith(("C", "Z")) else char for char in title[:200])
     escaped = re.sub(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)", r"\\\g<0>", " ".join(plain.split()))
     return re.sub(r"^(?=[#+=-])|^\d+(?=[.)])", r"\g<0>\\", escaped)
@@ -155,7 +172,7 @@ STEPS = rf"{STEP}(?:,? (?:of |in )?{STEP})*"
 
 
 def simplify(question: str) -> str:
-    """In small letters, with numbers as figures behind their words: "chapter 3", "lesson last"."""
+    """Lower case, with numbers as figures after their words: "chapter 3", "lesson last"."""
     text = " ".join(re.sub(r"\b(what|which)['’]s\b", r"\1 is", question.lower()).split())
     text = re.sub(r"\bch\.? (?=\d)", "chapter ", text)
     for number, word in enumerate(_ORDINALS, 2):
@@ -165,32 +182,25 @@ def simplify(question: str) -> str:
     return re.sub(rf"\b{KIND} (\d+)\.(\d+)\b", r"chapter \1, lesson \2", text)
 
 
-def find_parts(text: str, contents: Contents, near: Part | None = None) -> list[Part] | None:
-    """None where the words name no part of a book; an empty list where they give a number that the book has not."""
+def find_parts(text: str, contents: Contents) -> list[Part] | None:
+    """None where the words name no part of a book; an empty list where the book lacks that number."""
     text, _, title = re.sub(rf" (?:of|in|from) {BOOK}$", "", text).partition(": ")
     steps = _read_steps(text, contents)
     found = [contents.book] if steps or re.fullmatch(BOOK, text) else []
     for kind in KINDS:
-        found = _choose(kind, steps[kind], found, contents, near) if kind in steps else found
-    found = [one for one in found if title_key(title) in title_key(one.title)]
+        found = _choose(kind, steps[kind], found, contents) if kind in steps else found
+    found = [part for part in found if title_key(title) in title_key(part.title)]
     return found if found or (steps and not title and all(map(str.isdigit, steps.values()))) else None
 
 
-def read_kind(word: str, contents: Contents) -> Kind | None:
-    """What the book calls a week may be its module, its chapter or its lesson."""
-    named = [one for one in contents.parts[1:] if one.section is None and re.match(rf"{word} \d", one.title.lower())]
-    kinds: list[Kind] = [*(one for one in KINDS if word == one), *(one.kind for one in named)]
-    return kinds[0] if kinds else None
-
-
 def _read_steps(text: str, contents: Contents) -> dict[Kind, str]:
-    """ "lesson 2 of the gazebo chapter" is two steps, the finest first or last. All of the text must be read."""
+    """ "lesson 2 of the gazebo chapter" is two steps. All of the text must fit."""
     steps: dict[Kind, str] = {}
     while text:
         step = re.match(rf"(?:the )?(?={STEP})(?P<kind>\S+) (?P<word>\w+)(?:$|,? (?:(?:of|in|from) )?)", text)
         step = step or re.fullmatch(rf"(?:the |a )?(?P<kind>{KIND}) (?:on|about|called) (?P<word>.+)", text)
         step = step or re.fullmatch(rf"(?:the )?(?P<word>.+?) (?P<kind>{KIND})", text)
-        kind = read_kind(step["kind"], contents) if step else None
+        kind = contents.read_kind(step["kind"]) if step else None
         if step is None or kind is None or kind == "section" or kind in steps:
             return {}
         steps[kind] = step["word"]
@@ -198,38 +208,31 @@ def _read_steps(text: str, contents: Contents) -> dict[Kind, str]:
     return steps
 
 
-def _choose(kind: Kind, word: str, within: list[Part], contents: Contents, near: Part | None) -> list[Part]:
-    row = [one for part in within for one in contents.in_order(part, kind)]
-    everything = [one for part in within for one in contents.inside(part, kind)]
+def _choose(kind: Kind, word: str, within: list[Part], contents: Contents) -> list[Part]:
+    near = contents.near
+    row = [part for above in within for part in contents.in_order(above, kind)]
+    everything = [part for above in within for part in contents.inside(above, kind)]
     if word in ("first", "last"):
         return row[:1] if word == "first" else row[-1:]
     if word in _IN_ROW.split("|"):
-        there = near and find_from(near, {"next": 1, "previous": -1}.get(word, 0), kind, contents)
+        there = near and contents.find_from(near, {"next": 1, "previous": -1}.get(word, 0), kind)
         return [there] if there else []
     if not word.isdigit():
         return find_named(word, everything)
-    found = [one for one in everything if one.number == int(word)]
+    found = [part for part in everything if part.number == int(word)]
     if not found and kind == "chapter" and contents.book not in within:
         return row[int(word) - 1 :][:1]  # "Chapter 1 of module 2", where the numbers go on through the book.
-    return [one for one in found if near and one.above in near.lineage] or found
-
-
-def find_from(part: Part, by: int, kind: Kind, contents: Contents) -> Part | None:
-    """The part of this kind so many steps after this one ("the chapter after lesson 3.2"); 0 is the one it lies in."""
-    row = contents.in_order(contents.book, kind)
-    own = [one for one in part.lineage if one in row]
-    at = row.index(own[0]) + by if own else -1
-    return row[at] if 0 <= at < len(row) else None
+    return [part for part in found if near and part.above in near.lineage] or found
 
 
 def find_named(name: str, parts: Sequence[Part]) -> list[Part]:
-    """Those whose title holds every word of the name; if one is nothing but the name, it alone."""
+    """Parts whose title holds every word of the name; if some title is just the name, only those."""
     wanted = _split_name(name)
-    titles = {one: f"{one.title} {one.page.module if one.page and one.kind == 'module' else ''}" for one in parts}
-    # To stem the titles of thousands of pages takes long: first their letters.
-    close = [one for one in parts if wanted and all(term[:3] in titles[one].lower() for term in wanted)]
-    having = [one for one in close if wanted <= _split_name(titles[one])]
-    exact = [one for one in having if wanted == _split_name(re.sub(rf"^{KIND} \d+", "", one.title.lower()))]
+    titles = {part: f"{part.title} {part.page.module if part.page and part.kind == 'module' else ''}" for part in parts}
+    # Stemming thousands of titles is slow: first compare their letters.
+    close = [part for part in parts if wanted and all(term[:3] in titles[part].lower() for term in wanted)]
+    having = [part for part in close if wanted <= _split_name(titles[part])]
+    exact = [part for part in having if wanted == _split_name(re.sub(rf"^{KIND} \d+", "", part.title.lower()))]
     # A name that fits many parts names none of them.
     return (exact or having) if len(exact or having) <= 5 else []
 
@@ -250,22 +253,21 @@ _PLACE = re.compile(
 
 
 def names_place(question: str) -> bool:
-    """Whether the outline is worth loading."""
+    """Whether the outline must be loaded."""
     return _PLACE.search(simplify(question)) is not None
 
 
 def find_place(question: str, outline: Outline, near: str | None = None) -> Part | None:
-    """ "In chapter 3, how does a node publish?"; None where no place is named, or none that is clear."""
+    """ "In chapter 3, how does a node publish?"; None where no place is clearly named."""
     found = _PLACE.search(simplify(question))
     if found is None or not outline.lessons:
         return None
-    contents = read_contents(outline)
-    named = find_parts(next(filter(None, found.groups())), contents, contents.find_page(near))
+    named = find_parts(next(filter(None, found.groups())), read_contents(outline, near))
     return named[0] if named and len(named) == 1 else None
 
 
 def narrow_to_place(filters: Filters, place: Part) -> Filters:
-    """The caller's filters stay: a question narrows a search and never widens it."""
+    """Keeps the caller's filters: a question never widens a search."""
     page = place.page
     if page is None:
         return filters

@@ -20,6 +20,7 @@ from askbook.answer.calibration import (
     Curves,
     Fingerprint,
     Weights,
+    find_logit,
     fit_curve,
     in_book_values,
     right_place_values,
@@ -30,13 +31,14 @@ from askbook.errors import InputError
 from askbook.index.coverage import split_sentences
 from askbook.index.keywords import split_terms
 from askbook.index.search import Searcher
+from askbook.reading.chances import to_logit
 
 PROBES_MAX = 80
 LESSONS_MIN, PROBES_MIN = 6, 20
 DOUBLE = 0.8
-"""A chunk elsewhere that holds so much of a probe's own chunk would answer it as well."""
+"""A chunk that shares so many words with a probe's own chunk would answer it as well."""
 WEIGHT = 20.0
-"""What all probes weigh together: a probe is a guess at what people ask, and moves the weights but little."""
+"""The weight of all probes together: they guess what people ask, and should move the curves little."""
 REFUSED_MOST, OPEN_MOST = 0.05, 2.0
 
 _DEFINITION = re.compile(r"^(?:(?:A|An|The)\s+)?([\w`*-]+(?: [\w`*-]+){0,3}) (?:is|are) (?:a|an|the|used|how|what)\b")
@@ -52,7 +54,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One probe, as the whole book answers it, and as the book without its lesson does."""
+    """A probe's search in the whole book, and in the book without its lesson."""
 
     probe: Probe
     found: SearchOutcome
@@ -65,12 +67,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a calibration makes of the probes."""
+    """How a calibration judges the probes."""
 
     refused: int
-    """Of those that the book answers."""
+    """Probes that the book answers."""
     caught: int
-    """Of those whose lesson was hidden."""
+    """Probes whose lesson was hidden."""
     asked: int
     first_right: int
 
@@ -79,12 +81,12 @@ class Rates:
 
 
 def make_probes(chunks: Sequence[Chunk]) -> list[Probe]:
-    """In turn from every lesson, and in turn by its headings, its definitions and its sentences."""
+    """From all lessons in turn, and from headings, definitions and sentences in turn."""
     by_lesson: defaultdict[str, list[Probe]] = defaultdict(list)
     for number, chunk in enumerate(chunks):
         questions = list(_make_questions(chunk))
         in_turn = (*questions[number % 3 :], *questions[: number % 3])
-        question = next((one for one in in_turn if one and QUERY_MIN <= len(one) <= QUERY_MAX), None)
+        question = next((made for made in in_turn if made and QUERY_MIN <= len(made) <= QUERY_MAX), None)
         if question is not None:
             by_lesson[chunk.source_file].append(Probe(question, chunk))
     turns = chain.from_iterable(zip_longest(*(by_lesson[lesson] for lesson in sorted(by_lesson))))
@@ -93,7 +95,7 @@ def make_probes(chunks: Sequence[Chunk]) -> list[Probe]:
 
 
 def _make_questions(chunk: Chunk) -> Iterator[str]:
-    """Of its heading, of a definition, and half the words of its longest plain sentence; empty where it has none."""
+    """From its heading, a definition, and half the words of its longest plain sentence; empty where there is none."""
     title = _MARKS.sub("", chunk.section_title or "").strip()
     yield f"What does the book say about {title}?" if len(split_terms(title)) > 1 else ""
     sentences = split_sentences(chunk.text)
@@ -108,7 +110,7 @@ def _make_questions(chunk: Chunk) -> Iterator[str]:
 
 
 async def ask_probes(searcher: Searcher, book_id: str, probes: Sequence[Probe]) -> list[Asked]:
-    """Without a reranker: a calibration reads the scores of the search itself."""
+    """Without a reranker: a calibration reads the search's own scores."""
     filters = Filters(book_id)
     return [
         Asked(
@@ -121,7 +123,7 @@ async def ask_probes(searcher: Searcher, book_id: str, probes: Sequence[Probe]) 
 
 
 def _would_answer(source: Chunk, chunk: Chunk) -> bool:
-    """Its lesson, and whatever says nearly the same elsewhere."""
+    """The probe's lesson, and chunks elsewhere that say nearly the same."""
     own = set(split_terms(source.text))
     doubles = bool(own) and len(own & set(split_terms(chunk.text))) >= DOUBLE * len(own)
     return doubles or chunk.source_file == source.source_file
@@ -140,21 +142,21 @@ def check_enough(book_id: str, lessons: int, probes: Sequence[Probe]) -> None:
 
 
 def fit_calibration(asked: Sequence[Asked], start: Calibration, fingerprint: Fingerprint) -> Calibration:
-    """The curves that judge the book, fitted on the probes that they judge and held near `start`."""
+    """The book's curves, fitted on the probes and held near `start`."""
     curves = find_curves(asked, start)
-    judged = [one for one in asked if start.choose_curves(one.found.signals) is curves]
-    values = [right_place_values(one.found.signals) for one in judged]
+    judged = [probe for probe in asked if start.choose_curves(probe.found.signals) is curves]
+    values = [right_place_values(probe.found.signals) for probe in judged]
     shares = [WEIGHT / len(judged)] * len(judged)
-    right_place = fit_curve(values, [one.right for one in judged], shares, curves.right_place)
+    right_place = fit_curve(values, [probe.right for probe in judged], shares, curves.right_place)
     fitted = Curves(_fit_in_book(judged, curves.in_book), right_place)
     changed = {"words": fitted} if curves is start.words else {"meaning": fitted}
     return replace(start, origin="book", fingerprint=fingerprint, questions=len(judged), **changed)
 
 
 def find_curves(asked: Sequence[Asked], calibration: Calibration) -> Curves:
-    """Those of the whole book: by meaning as soon as one probe found a vector. One that found nothing tells nothing."""
-    signals = [one.found.signals for one in asked]
-    return calibration.choose_curves(next((one for one in signals if one.similarity is not None), signals[0]))
+    """The curves for meaning, if any probe found a vector; else those for words."""
+    signals = [probe.found.signals for probe in asked]
+    return calibration.choose_curves(next((found for found in signals if found.similarity is not None), signals[0]))
 
 
 def _fit_in_book(asked: Sequence[Asked], start: Weights) -> Weights:
@@ -163,24 +165,20 @@ def _fit_in_book(asked: Sequence[Asked], start: Weights) -> Weights:
     Probes repeat the book's own words, so that they are answered proves nothing; and what is hidden is still the book's
     topic. A gate fitted to tell the two apart refused three to ten times as many real questions (decision 6).
     """
-    logits = sorted(
-        sum(weight * value for weight, value in zip(start, in_book_values(one.found.signals), strict=False))
-        for one in asked
-    )
-    gate = math.log(GATE / (1 - GATE))
-    missing = gate - logits[math.floor(REFUSED_MOST * len(logits))]
+    logits = sorted(find_logit(start, in_book_values(probe.found.signals)) for probe in asked)
+    missing = to_logit(GATE) - logits[math.floor(REFUSED_MOST * len(logits))]
     opened = math.ceil(1000 * min(max(missing, 0.0), OPEN_MOST)) / 1000
     return (round(start[0] + opened, 3), *start[1:])
 
 
 def measure_probes(asked: Sequence[Asked], calibration: Calibration) -> Rates:
     def refuses(outcome: SearchOutcome) -> bool:
-        relevances = [calibration.relevance(outcome.signals, one) for one in outcome.passages[:JUDGED]]
+        relevances = [calibration.relevance(outcome.signals, passage) for passage in outcome.passages[:JUDGED]]
         return not measure(relevances, []).should_answer
 
     return Rates(
-        refused=sum(refuses(one.found) for one in asked),
-        caught=sum(refuses(one.hidden) for one in asked),
+        refused=sum(refuses(probe.found) for probe in asked),
+        caught=sum(refuses(probe.hidden) for probe in asked),
         asked=len(asked),
-        first_right=sum(one.right for one in asked),
+        first_right=sum(probe.right for probe in asked),
     )

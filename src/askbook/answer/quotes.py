@@ -1,4 +1,4 @@
-"""Where the words of a chunk stand in the book: a quote is the file's own characters, or it is no quote."""
+"""Where a chunk's words stand in the book: a quote is always the file's own characters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from askbook.domain import Chunk, Passage, Source
 
 
 def to_source(number: int, passage: Passage, start: int, end: int) -> Source | None:
-    """The source that quotes `chunk.text[start:end]`; None where the file does not say just that in one run."""
+    """The source that quotes `chunk.text[start:end]`; None where the file does not have it in one run."""
     place = place_quote(passage.chunk, start, end)
     if place is None:
         return None
@@ -34,7 +34,7 @@ def place_quote(chunk: Chunk, start: int, end: int) -> tuple[int, int] | None:
 
 
 def find_runs(chunk: Chunk, start: int, end: int) -> list[tuple[int, int]]:
-    """The stretches of these characters that the file has in one run each, in order."""
+    """The stretches that the file has in one run each, in order."""
     runs: list[tuple[int, int]] = []
     for piece in chunk.pieces:
         first, last = max(start, piece.text_at), min(end, piece.text_at + piece.length)
@@ -48,18 +48,18 @@ def find_runs(chunk: Chunk, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def find_own_runs(chunk: Chunk, start: int, end: int) -> dict[tuple[int, int], tuple[int, int]]:
-    """With their places in the file, but for the head of a table that the chunk repeats: it stands above the chunk."""
+    """The runs and their places in the file, without a repeated table head, which stands above the chunk."""
     places = {run: place_quote(chunk, *run) for run in find_runs(chunk, start, end)}
     return {run: place for run, place in places.items() if place is not None and place[0] >= chunk.start}
 
 
 def find_longest_run(chunk: Chunk, start: int, end: int) -> tuple[int, int]:
-    """The most of these characters that the file has in one run; all of them where it has none."""
+    """The longest stretch that the file has in one run; everything where there is none."""
     return max(find_own_runs(chunk, start, end), key=lambda run: run[1] - run[0], default=(start, end))
 
 
 def find_stretch(chunk: Chunk, start: int, end: int) -> tuple[int, int] | None:
-    """From the first to the last of these characters in the file, with the markup between that no reader sees."""
+    """From the first to the last of these characters in the file, with the unseen markup between."""
     places = list(find_own_runs(chunk, start, end).values())
     in_order = all(one[1] <= after[0] for one, after in pairwise(places))
     return (places[0][0], places[-1][1]) if places and in_order else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from askbook.answer.cleaning import escape_for_model
@@ -12,7 +11,7 @@ from askbook.domain import LIMIT_MAX, QUERY_MAX, QUERY_MIN, RETRIEVAL_TOOL, Pass
 from askbook.errors import AskbookError
 
 Search = Callable[[str, int, float], Awaitable[Sequence[tuple[int, Passage]]]]
-"""Query, top_k, threshold → passages, each with the number that it is cited by in the whole answer."""
+"""Query, top_k, threshold → passages, each with the number to cite it by."""
 
 NAME = RETRIEVAL_TOOL
 DESCRIPTION = (
@@ -23,99 +22,88 @@ SEARCHES_MAX = 4
 
 
 class BadCall(Exception):
-    """The model's arguments cannot be used; the message tells it why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    query: str
-    top_k: int
-    threshold: float
+    """Unusable arguments; the message tells the model why."""
 
 
 class RetrievalTool:
-    """The tool for one question. What goes wrong is told to the model, and kept."""
+    """The tool for one question. Failures are told to the model, and kept."""
 
     def __init__(self, search: Search, top_k: int, threshold: float) -> None:
-        self._search, self._default = search, Wanted("", top_k, threshold)
+        self._search, self._top_k, self._threshold = search, top_k, threshold
         self._begun = 0
         self.found = 0
-        """Searches that came to an end, with passages or without."""
+        """Searches that succeeded, even with no passages."""
         self.failure: AskbookError | None = None
-        """Why the last search that failed did so."""
         self.fault: Exception | None = None
-        """A mistake of ours, which ends the run."""
+        """An unexpected error, which ends the run."""
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Written out by hand: made from a signature, the strict schema would require all three."""
-        top_k, threshold = self._default.top_k, self._default.threshold
+        """Written by hand: a strict schema made from a signature would require all three."""
         return {
             "type": "object",
             "properties": {
                 "query": {"type": "string", "description": "What to look for in the book: a question or a topic"},
                 "top_k": {
                     "type": "integer",
-                    "description": f"How many of the best passages to get, 1 to {LIMIT_MAX} (default: {top_k})",
-                    "default": top_k,
+                    "description": f"How many of the best passages to get, 1 to {LIMIT_MAX} (default: {self._top_k})",
+                    "default": self._top_k,
                 },
                 "similarity_threshold": {
                     "type": "number",
-                    "description": f"Leave out passages that score lower, 0.0 to 1.0 (default: {threshold:.1f})",
-                    "default": threshold,
+                    "description": f"Leave out passages that score lower, 0.0 to 1.0 (default: {self._threshold:.1f})",
+                    "default": self._threshold,
                 },
             },
             "required": ["query"],
         }
 
     async def call(self, arguments: str) -> str:
-        """The reply to a call as JSON: results, or an error."""
         given = read_arguments(arguments)
         said = given.get("query") if given else None
         query = escape_for_model(" ".join(said.split())[:QUERY_MAX]) if isinstance(said, str) else ""
         try:
-            wanted = _read_wanted(given, self._default)
+            wanted = self._read_wanted(given)
             if self._begun == SEARCHES_MAX:
                 raise BadCall(f"no more than {SEARCHES_MAX} searches: answer now from the results you have")
             self._begun += 1
-            found = await self._search(wanted.query, wanted.top_k, wanted.threshold)
+            found = await self._search(*wanted)
         except BadCall as error:
-            return _to_json({"error": str(error), "query": query})
+            reply = {"error": str(error)}
         except AskbookError as error:
             self.failure = error
-            return _to_json({"error": "the book cannot be searched now", "query": query})
+            reply = {"error": "the book cannot be searched now"}
         except Exception as error:
             self.fault = error
             raise
-        self.found += 1
-        results = [_to_result(rank, number, passage) for rank, (number, passage) in enumerate(found, start=1)]
-        return _to_json({"results": results, "total_results": len(results), "query": query})
+        else:
+            self.found += 1
+            results = [_to_result(rank, number, passage) for rank, (number, passage) in enumerate(found, start=1)]
+            reply = {"results": results, "total_results": len(results)}
+        return json.dumps({**reply, "query": query}, ensure_ascii=False)
 
-
-# --- what the model asks for ----------------------------------------------------------------------
+    def _read_wanted(self, given: Mapping[str, Any] | None) -> tuple[str, int, float]:
+        """Query, top_k and threshold of a call."""
+        if given is None:
+            raise BadCall('the arguments are not a JSON object such as {"query": "…"}')
+        query = given.get("query")
+        if not isinstance(query, str) or not QUERY_MIN <= len(query.strip()) <= QUERY_MAX:
+            raise BadCall(f"query must be a text of {QUERY_MIN} to {QUERY_MAX} characters")
+        top_k = _read_number(given, "top_k", self._top_k, 1, LIMIT_MAX)
+        if top_k != int(top_k):
+            raise BadCall(f"top_k must be a whole number, 1 to {LIMIT_MAX}")
+        # The model may raise the owner's threshold, not lower it.
+        threshold = max(self._threshold, _read_number(given, "similarity_threshold", self._threshold, 0, 1))
+        return query.strip(), int(top_k), threshold
 
 
 def read_arguments(arguments: str) -> Mapping[str, Any] | None:
-    """None where a model wrote something else than a JSON object."""
+    """None unless it is a JSON object."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
         return None
     return given if isinstance(given, dict) else None
-
-
-def _read_wanted(given: Mapping[str, Any] | None, default: Wanted) -> Wanted:
-    if given is None:
-        raise BadCall('the arguments are not a JSON object such as {"query": "…"}')
-    query = given.get("query")
-    if not isinstance(query, str) or not QUERY_MIN <= len(query.strip()) <= QUERY_MAX:
-        raise BadCall(f"query must be a text of {QUERY_MIN} to {QUERY_MAX} characters")
-    top_k = _read_number(given, "top_k", default.top_k, 1, LIMIT_MAX)
-    if top_k != int(top_k):
-        raise BadCall(f"top_k must be a whole number, 1 to {LIMIT_MAX}")
-    # The model may ask for better passages, not for worse than its owner lets it have.
-    threshold = max(default.threshold, _read_number(given, "similarity_threshold", default.threshold, 0, 1))
-    return Wanted(query.strip(), int(top_k), threshold)
 
 
 def _read_number(given: Mapping[str, Any], name: str, default: float, least: int, most: int) -> float:
@@ -132,9 +120,6 @@ def _read_number(given: Mapping[str, Any], name: str, default: float, least: int
     return number
 
 
-# --- what it is told ------------------------------------------------------------------------------
-
-
 def _to_result(rank: int, number: int, passage: Passage) -> dict[str, Any]:
     chunk = passage.chunk
     page = chunk.heading_path[-2:-1] if chunk.section_title else ()
@@ -147,7 +132,3 @@ def _to_result(rank: int, number: int, passage: Passage) -> dict[str, Any]:
         "similarity_score": round(min(max(passage.rating, 0.0), 1.0), 3),
         "rank": rank,
     }
-
-
-def _to_json(reply: Mapping[str, Any]) -> str:
-    return json.dumps(reply, ensure_ascii=False)

@@ -20,7 +20,7 @@ TITLE = "Selected text"
 
 
 def to_selection(text: str, book_id: str) -> Passage:
-    """The text as a passage of its own; its offsets count in what was selected, with the line ends of a book."""
+    """The selected text as a passage; its offsets count in that text, with normalized line ends."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     chunk = Chunk(
@@ -62,18 +62,18 @@ def to_selection(text: str, book_id: str) -> Passage:
 async def search_selection(
     question: str, text: str, filters: Filters, rarities: Rarities, embedder: Embedder | None
 ) -> SearchOutcome:
-    """The selected text as what a search of a small book found."""
+    """The search outcome of a book with only this text."""
     selection = to_selection(text, filters.book_id)
     similarity, notices = None, ()
     try:
-        # As questions both: somebody waits, and that is all the patience there is.
+        # Both as questions: somebody waits, and questions have the shorter timeout.
         if embedder is not None:
             similarity = float(np.dot(await embedder.embed_query(text), await embedder.embed_query(question)))
     except EmbedderUnavailable as error:
         log.warning("A selected text was compared by its words alone: %s", error.message)
         notices = (WORDS_ONLY,)
     coverage = cover(selection.chunk, rarities).whole
-    # It has no vector in the index: its similarity is in the signals alone.
+    # It has no vector in the index: only the signals have its similarity.
     passage = replace(selection, coverage=coverage)
     signals = Signals(similarity, coverage, selection.score, selection.score, chunks=1)
     return SearchOutcome(

@@ -1,4 +1,4 @@
-"""A task that sends events, read as a generator."""
+"""A task that sends events, as a generator of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Event = TypeVar("Event")
 
 
 async def read_sent(run: Callable[[Callable[[Event], None]], Coroutine[Any, Any, None]]) -> AsyncGenerator[Event]:
-    """What `run` sends, then the error that it ended with. Closed early, it cancels `run`."""
+    """What `run` sends, then the error that ended it. Closed early, it cancels `run`."""
     sent: asyncio.Queue[Event | None] = asyncio.Queue()
     task = asyncio.create_task(run(sent.put_nowait))
     task.add_done_callback(lambda _: sent.put_nowait(None))
@@ -21,6 +21,6 @@ async def read_sent(run: Callable[[Callable[[Event], None]], Coroutine[Any, Any,
         await task
     finally:
         task.cancel()
-        # What made it fail was raised above; a caller who leaves does not ask.
+        # An error was raised above, and a caller who left does not need it.
         with suppress(asyncio.CancelledError, Exception):
             await task

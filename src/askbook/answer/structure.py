@@ -20,7 +20,7 @@ Form = Literal["list", "contents", "order", "where"]
 
 QUESTION_MAX = 200
 SHOWN, LISTED = 10, 60
-"""So many lines are cited, and so many given; of the rest, the number."""
+"""How many lines are cited, and how many are listed; the rest is counted."""
 
 _POLITE = (
     r"^(?:(?:hi|please|(?:can|could) you|(?:tell|show|give) me)\b[,!]? )+"
@@ -48,7 +48,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Markdown, without marks, and the parts whose headings it repeats."""
+    """Markdown without marks, and the parts that it names."""
 
     text: str
     parts: tuple[Part, ...] = ()
@@ -61,12 +61,12 @@ class StructureAnswer:
 
 
 def asks_structure(question: str) -> bool:
-    """Whether it may be about the book itself; the outline tells whether it is."""
+    """Whether it may be about the book itself; the outline decides."""
     return next(_read_forms(question), None) is not None
 
 
 def _read_forms(question: str) -> Iterator[tuple[Form, dict[str, str]]]:
-    """Every form that all of the question fits, with its words."""
+    """Every form that the whole question fits, with its words."""
     text = re.sub(_POLITE, "", places.simplify(question[: QUESTION_MAX + 1]))
     for form, pattern in _FORMS:
         if len(question) <= QUESTION_MAX and (found := re.fullmatch(pattern, text)):
@@ -78,90 +78,86 @@ def answer_structure(question: str, outline: Outline, near: str | None = None) -
     forms = list(_read_forms(question)) if outline.lessons else []
     if not forms:
         return None
-    contents = places.read_contents(outline)
-    answerer = _Answerer(contents, contents.find_page(near))
-    lines = next(filter(None, (answerer.answer(form, words) for form, words in forms)), None)
+    contents = places.read_contents(outline, near)
+    lines = next(filter(None, (_answer(form, words, contents) for form, words in forms)), None)
     return StructureAnswer(outline.book_id, tuple(lines)) if lines else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Answerer:
-    contents: Contents
-    near: Part | None
-
-    def answer(self, form: Form, words: Mapping[str, str]) -> list[Line] | None:
-        kind = places.read_kind(words["kind"], self.contents) if "kind" in words else None
-        if "kind" in words and (kind is None or (kind == "section" and len(words) == 1)):
-            return None  # "How many sections are there?" does not say of what.
-        part = words.get("part", "this book")
-        match form:
-            case "list":
-                # "What are the modules?" may be about a language, and in a thread about anything.
-                is_clear = self.near is None and ("part" in words or kind == "chapter")
-                return self._with_part(part, lambda one: self._list_inside(one, kind, is_clear))
-            case "contents":
-                # "What is the book about?" may ask for a book that the last answer spoke of.
-                is_clear = self.near is None or part.startswith("this ") or not re.fullmatch(BOOK, part)
-                return self._with_part(part, self._list_inside) if is_clear else None
-            case "order":
-                by = -1 if words["way"] == "before" else 1
-                # "Which lesson comes after lidar?" asks for the lesson on it.
-                part = part if not kind or places.find_parts(part, self.contents, self.near) else f"{kind} on {part}"
-                return self._with_part(part, lambda one: self._say_next(one, by, kind))
-            case "where":
-                # Only where a heading names it; what else the book says of it is for the search.
-                for kinds in ((kind,), ("chapter", "lesson"), ("section", "subsection")):
-                    among = [one for one in self.contents.parts if one.kind in kinds]
-                    if found := places.find_named(words["topic"], among):
-                        return _list_under("By its headings, the book has that in", found, in_full=True)
-                return None
-
-    def _with_part(self, words: str, answer: Callable[[Part], list[Line] | None]) -> list[Line] | None:
-        """For the part that the words name; where they fit several, which these are."""
-        named = places.find_parts(words, self.contents, self.near)
-        if named:
-            several = _list_under(f"That may be one of {_count(named, named[0].kind)}", named)
-            return answer(named[0]) if len(named) == 1 else several
-        is_missing = named is not None and self.contents.inside(self.contents.book, "chapter")
-        outline = self._list_inside(self.contents.book) if is_missing else None
-        return outline and [Line("The book has no such part."), *outline]
-
-    def _list_inside(self, part: Part, kind: Kind | None = None, is_clear: bool = True) -> list[Line] | None:
-        """Its parts of this kind; where none is asked for, those right below it."""
-        inside: dict[Kind, list[Part]] = {one: self.contents.inside(part, one) for one in KINDS}
-        if len(inside["lesson"]) == 1 and inside["lesson"][0].full_name == part.full_name:
-            return self._list_inside(inside["lesson"][0], kind)
-        if part.kind == "book" and (kind is None or not inside[kind]):
-            counts = ", ".join(_count(inside[one], one) for one in KINDS[:3] if inside[one] or one == kind)
-            shown = [one for one in self.contents.parts if one.kind in ("module", "chapter")] or inside["lesson"]
-            return _list_under(f"{part.full_name} has {counts}", shown, part) if is_clear else None
-        below: list[Kind] = [*(one for one in KINDS if inside[one]), "section"]
-        kind = below[0] if kind is None or (kind == "section" and part.kind == "chapter") else kind
-        head = f"{part.full_name} has {_count(inside[kind], kind)}"
-        return _list_under(head, inside[kind], part) if kind in below else None
-
-    def _say_next(self, part: Part, by: int, kind: Kind | None) -> list[Line] | None:
-        kind = kind or part.kind
-        # After chapter 4 comes the lesson that follows its last one.
-        inside = self.contents.in_order(part, kind)
-        here = inside[-1 if by > 0 else 0] if inside else places.find_from(part, 0, kind, self.contents)
-        if here is None:
+def _answer(form: Form, words: Mapping[str, str], contents: Contents) -> list[Line] | None:
+    kind = contents.read_kind(words["kind"]) if "kind" in words else None
+    if "kind" in words and (kind is None or (kind == "section" and len(words) == 1)):
+        return None  # "How many sections are there?" does not say of what.
+    part = words.get("part", "this book")
+    match form:
+        case "list":
+            # "What are the modules?" may be about a language, and in a thread about anything.
+            is_clear = contents.near is None and ("part" in words or kind == "chapter")
+            return _with_part(part, contents, lambda named: _list_inside(named, contents, kind, is_clear))
+        case "contents":
+            # "What is the book about?" may ask for a book that the last answer spoke of.
+            is_clear = contents.near is None or part.startswith("this ") or not re.fullmatch(BOOK, part)
+            return _with_part(part, contents, lambda named: _list_inside(named, contents)) if is_clear else None
+        case "order":
+            # "Which lesson comes after lidar?" asks for the lesson on it.
+            part = part if not kind or places.find_parts(part, contents) else f"{kind} on {part}"
+            by = -1 if words["way"] == "before" else 1
+            return _with_part(part, contents, lambda named: _say_next(named, contents, by, kind or named.kind))
+        case "where":
+            # Only what a heading names; the rest is for the search.
+            for kinds in ((kind,), ("chapter", "lesson"), ("section", "subsection")):
+                among = [section for section in contents.parts if section.kind in kinds]
+                if found := places.find_named(words["topic"], among):
+                    return _list_under("By its headings, the book has that in", found, in_full=True)
             return None
-        there = places.find_from(here, by, kind, self.contents)
-        if there is None:
-            return [Line(f"{here.full_name} is the {'last' if by > 0 else 'first'} {kind} of the book.", (here,))]
-        name = there.name if here.above is there.above else there.full_name
-        return [Line(f"{'After' if by > 0 else 'Before'} {here.full_name} comes {name}.", (here, there))]
+
+
+def _with_part(words: str, contents: Contents, answer: Callable[[Part], list[Line] | None]) -> list[Line] | None:
+    """The answer for the part that the words name; where they fit several, a list of them."""
+    named = places.find_parts(words, contents)
+    if named:
+        several = _list_under(f"That may be one of {_count(named, named[0].kind)}", named)
+        return answer(named[0]) if len(named) == 1 else several
+    is_missing = named is not None and contents.inside(contents.book, "chapter")
+    outline = _list_inside(contents.book, contents) if is_missing else None
+    return outline and [Line("The book has no such part."), *outline]
+
+
+def _list_inside(part: Part, contents: Contents, kind: Kind | None = None, is_clear: bool = True) -> list[Line] | None:
+    """Its parts of this kind, or those right below it."""
+    inside: dict[Kind, list[Part]] = {below: contents.inside(part, below) for below in KINDS}
+    if len(inside["lesson"]) == 1 and inside["lesson"][0].full_name == part.full_name:
+        return _list_inside(inside["lesson"][0], contents, kind)
+    if part.kind == "book" and (kind is None or not inside[kind]):
+        counts = ", ".join(_count(inside[below], below) for below in KINDS[:3] if inside[below] or below == kind)
+        shown = [chapter for chapter in contents.parts if chapter.kind in ("module", "chapter")] or inside["lesson"]
+        return _list_under(f"{part.full_name} has {counts}", shown, part) if is_clear else None
+    below: list[Kind] = [*(smaller for smaller in KINDS if inside[smaller]), "section"]
+    kind = below[0] if kind is None or (kind == "section" and part.kind == "chapter") else kind
+    head = f"{part.full_name} has {_count(inside[kind], kind)}"
+    return _list_under(head, inside[kind], part) if kind in below else None
+
+
+def _say_next(part: Part, contents: Contents, by: int, kind: Kind) -> list[Line] | None:
+    # After chapter 4 comes the lesson that follows its last one.
+    inside = contents.in_order(part, kind)
+    here = inside[-1 if by > 0 else 0] if inside else contents.find_from(part, 0, kind)
+    if here is None:
+        return None
+    there = contents.find_from(here, by, kind)
+    if there is None:
+        return [Line(f"{here.full_name} is the {'last' if by > 0 else 'first'} {kind} of the book.", (here,))]
+    name = there.name if here.above is there.above else there.full_name
+    return [Line(f"{'After' if by > 0 else 'Before'} {here.full_name} comes {name}.", (here, there))]
 
 
 def _list_under(head: str, parts: Sequence[Part], page: Part | None = None, in_full: bool = False) -> list[Line]:
-    """A list below its heading. What stands together need not say each time where it stands."""
-    listed, in_full = set(parts), in_full or len({one.above for one in parts}) > 1
+    """A list under its heading. Neighbours are named without what they are in."""
+    listed, in_full = set(parts), in_full or len({part.above for part in parts}) > 1
     cited = (page,) if page and page.page and len(parts) < SHOWN else ()
     lines = [Line(f"{head}:" if parts else f"{head}.", cited)]
-    for at, one in enumerate(parts[:LISTED]):
-        name = f"  - {one.name}" if one.above in listed else f"- {one.full_name if in_full else one.name}"
-        lines.append(Line(name, (one,) if at < SHOWN else ()))
+    for at, part in enumerate(parts[:LISTED]):
+        name = f"  - {part.name}" if part.above in listed else f"- {part.full_name if in_full else part.name}"
+        lines.append(Line(name, (part,) if at < SHOWN else ()))
     return [*lines, Line(f"- … and {len(parts) - LISTED:,} more")] if len(parts) > LISTED else lines
 
 
@@ -176,7 +172,7 @@ class Lessons(Protocol):
 async def cite_structure(
     answer: StructureAnswer, lessons: Lessons, hardware_tier: int | None = None
 ) -> tuple[tuple[Statement, ...], tuple[Source, ...]]:
-    """The lines with their marks, and the heading that each repeats. What needs more hardware is named, not quoted."""
+    """The lines with their marks, and the headings they cite. Parts that need more hardware are named, not quoted."""
     sources: dict[tuple[str, int | None], Source] = {}
     statements: list[Statement] = []
     for line in answer.lines:
@@ -195,14 +191,14 @@ async def cite_structure(
 
 
 def _find_quotes(part: Part, chunks: Sequence[Chunk], number: int) -> Iterator[Source]:
-    """The heading, where it is written out; else what the lesson begins with."""
+    """The heading, where the file has it; else the lesson's first words."""
     title, first = part.page.title if part.page else part.title, chunks[0]
     placed = place_sections(title, [chunk.text for chunk in chunks]) if part.section is not None else []
-    own = [one for at, one in enumerate(placed) if at == part.section and one.section.title == part.title]
-    spans = [(chunks[one.chunk], one.heading.start, one.heading.end) for one in own]
-    for one in find_headings(first.text):
-        if places.title_key(one.title) == places.title_key(title) or not first.text[: one.start].strip(" #\n"):
-            spans.append((first, one.start, one.end))
+    own = [here for at, here in enumerate(placed) if at == part.section and here.section.title == part.title]
+    spans = [(chunks[here.chunk], here.heading.start, here.heading.end) for here in own]
+    for heading in find_headings(first.text):
+        if places.title_key(heading.title) == places.title_key(title) or not first.text[: heading.start].strip(" #\n"):
+            spans.append((first, heading.start, heading.end))
     spans += [(first, *line.span()) for line in re.finditer(r"\w[^\n]*", first.text)]
     for chunk, start, end in spans:
         if source := to_source(number, Passage(chunk, score=1.0, rank=number, relevance=1.0), start, end):

@@ -1,4 +1,4 @@
-"""Questions to begin with: made from a book's definitions and headings, tried, and kept where it answers them best."""
+"""Questions to begin with: made from definitions and headings, tried, and kept if the book answers them well."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEPT, LESSONS, OF_A_LESSON = 6, 12, 3
 """At most three questions of each of twelve lessons are tried."""
 TOP_K = 10
 LOOKS_MOST, LOOK_SECONDS = 100, 0.2
-"""Readers come first. After so many looks a question is tried beside theirs."""
+"""Readers come first; after so many looks a question is tried beside theirs."""
 LONGEST = 80
 _OPENS_SENTENCE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ`*"
 
@@ -51,8 +51,6 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Suggester:
-    """The parts that it takes, open."""
-
     ledger: Ledger
     searcher: Searcher
     index: VectorIndex
@@ -60,7 +58,7 @@ class Suggester:
     calibrations: Calibrations
 
     async def suggest(self, book_id: str) -> tuple[str, ...]:
-        """From all over the book; all of the best level that was reached, none that would be refused."""
+        """Questions from all over the book, all of the best level that was reached."""
         outline = await self.ledger.load_outline(book_id)
         asked: list[_Candidate] = []
         for number, lesson in _spread(outline.lessons):
@@ -70,14 +68,16 @@ class Suggester:
                 asked += [answered] if answered else []
                 if answered and answered.level == LEVELS[0][0]:
                     break
-            if len([one for one in asked if one.level == LEVELS[0][0]]) >= KEPT:
+            if len([candidate for candidate in asked if candidate.level == LEVELS[0][0]]) >= KEPT:
                 break
-        best = next((level for level, _, _ in LEVELS if any(one.level == level for one in asked)), None)
-        kept = sorted((one for one in asked if one.level == best), key=lambda one: -one.chance)[:KEPT]
-        return tuple(one.question for one in sorted(kept, key=lambda one: one.lesson))
+        best = next((level for level, _, _ in LEVELS if any(candidate.level == level for candidate in asked)), None)
+        kept = sorted(
+            (candidate for candidate in asked if candidate.level == best), key=lambda candidate: -candidate.chance
+        )[:KEPT]
+        return tuple(candidate.question for candidate in sorted(kept, key=lambda candidate: candidate.lesson))
 
     async def _ask(self, book_id: str, question: str, lesson: int) -> _Candidate | None:
-        """As a reader's question is answered, without a model; None where it would be refused, or none was read."""
+        """Answers it without a model; None where it would be refused, or was not read."""
         if is_command(question) or asks_structure(question):
             return None
         for _ in range(LOOKS_MOST):
@@ -88,7 +88,7 @@ class Suggester:
         text = resolve_question(question, ()).text
         outcome = await self.searcher.search(text, Filters(book_id), limit=TOP_K, relevance=calibration.relevance)
         if outcome.notices:
-            # Half a search is no measure of what the book answers; it is tried again later.
+            # Half a search does not show what the book answers; it is tried again later.
             raise EmbedderUnavailable(outcome.notices[0])
         found = await Appraiser(self.searcher, self.index, self.reader).appraise(outcome, (text,), calibration)
         confidence = found.confidence
@@ -118,7 +118,7 @@ def _ask_definitions(chunks: Sequence[Chunk]) -> Iterator[str]:
             found = _DEFINITION.match(chunk.text, unit.start, unit.end)
             if found and chunk.text[unit.start] in _OPENS_SENTENCE and not _POINTS.match(found["name"]):
                 name = found["name"].strip(_SIGNS)
-                # As it is written inside a sentence: a large letter may be the sentence's alone.
+                # As it is written inside a sentence: the capital may only open this one.
                 small = name[0].lower() + name[1:]
                 name = small if re.search(rf"\b{re.escape(small)}\b", text) else name
                 yield f"What is {(found['article'] or '').lower()}{name}?"
@@ -131,8 +131,8 @@ def _ask_heading(title: str) -> str | None:
 
 
 def _spread(lessons: Sequence[OutlineLesson]) -> list[tuple[int, OutlineLesson]]:
-    """The lessons to try, each with its place: every other one through the whole book first, then those between."""
-    taught = [one for one in lessons if one.lesson > 0] or list(lessons)
+    """The lessons to try, with their places: every other one through the whole book, then those between."""
+    taught = [lesson for lesson in lessons if lesson.lesson > 0] or list(lessons)
     step = max(1.0, len(taught) / LESSONS)
     picked = [(int(at * step), taught[int(at * step)]) for at in range(min(LESSONS, len(taught)))]
     return picked[::2] + picked[1::2]

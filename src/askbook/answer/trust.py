@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from askbook.answer.calibration import GATE, SPREAD, Calibration
-from askbook.answer.librarian import Read, to_chance, to_logit
+from askbook.answer.librarian import Read
 from askbook.domain import Passage
 from askbook.index.ranking import average_score
+from askbook.reading.chances import to_chance, to_logit
 
 GATE_CHANCE = 0.5
 MEDIUM, HIGH = 0.70, 0.90

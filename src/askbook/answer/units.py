@@ -11,6 +11,7 @@ from typing import Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from markdown_it.tree import SyntaxTreeNode
 
 from askbook.answer.cleaning import clean
 from askbook.formulas import add_formulas
@@ -23,12 +24,10 @@ Span = tuple[int, int]
 LABEL_WORDS = 6
 BRACKET_CHARS = 200
 REMEMBERED = 128
-"""Texts of passages: each is looked through when it is cut, read, narrowed, shown and checked, and parsed once."""
+"""Passage texts; each is needed several times for one question and parsed once."""
 WORD_CHARS = 60
-"""So much before a full stop tells an abbreviation."""
 
 _PARSER = add_formulas(MarkdownIt("commonmark").enable("table"))
-_LISTS: dict[str, BlockKind] = {"bullet_list_open": "list", "ordered_list_open": "steps"}
 _INLINE_NAMES = "a abbr b br cite code del em i ins kbd mark q s samp small span strong sub sup u var wbr"
 _INLINE_TAGS = frozenset(_INLINE_NAMES.split())
 
@@ -49,7 +48,7 @@ _OPENS_TAG = re.compile(r"</?([A-Za-z][\w.-]*)(?=[\s/>])")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """`text[start:end]`; of a sentence the words alone, without a list's marker."""
+    """`text[start:end]`, without a list marker."""
 
     kind: UnitKind
     start: int
@@ -58,24 +57,23 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What stands together: a paragraph, a whole list, a listing, a table, with the units that lie in it."""
+    """A paragraph, a whole list, a listing or a table, with its units."""
 
     kind: BlockKind
     start: int
     end: int
     units: tuple[Unit, ...]
     headings: tuple[str, ...] = ()
-    """Those above it in this text, the nearest last."""
+    """Those above it in this text, nearest last."""
     items: tuple[Span, ...] = ()
-    """Of a list: each item with its marker and all that lies in it."""
+    """Of a list: each whole item with its marker."""
 
 
 @lru_cache(REMEMBERED)
 def split_blocks(text: str) -> tuple[Block, ...]:
-    """In the order of the text. Headings, link definitions, images and tags alone are in no block."""
-    tokens: list[Token] = []
-    _PARSER.block.parse(text, _PARSER, {}, tokens)
-    return tuple(block for block in _Reading(text, tokens).read() if block.units)
+    """In order. Headings, link definitions, lone images and lone tags are in no block."""
+    reader = _BlockReader(text)
+    return tuple(block for block in reader.read(reader.root) if block.units)
 
 
 def may_quote(text: str) -> bool:
@@ -86,12 +84,12 @@ def may_quote(text: str) -> bool:
 
 
 def without_prefix(text: str, prefix: str) -> str:
-    """A quote without what its container puts before each line: the indent of a list item, the sign of a quotation."""
+    """Removes a container's prefix from each line: a list item's indent, a quotation's sign."""
     return re.sub(rf"\n[ \t>]{{0,{len(prefix)}}}", "\n", text) if prefix else text
 
 
 def prefix_of(text: str, start: int) -> str:
-    """What stands before a quote on its first line, as the lines after it have it."""
+    """The container's prefix on the quote's first line."""
     opening = text[text.rfind("\n", 0, start) + 1 : start]
     return opening if not _CONTAINER.sub("", opening) or _MARKER.search(opening) else ""
 
@@ -108,7 +106,7 @@ def inside_of(text: str, unit: Unit) -> Span:
 
 
 def lies_close(text: str, units: Sequence[Unit], start: int, end: int) -> bool:
-    """Nothing lies between the units but the signs of a list: what may not be quoted would be quoted with them."""
+    """Only list signs lie between the units: anything else would be quoted with them."""
     ends = [start, *(unit.end for unit in units)]
     starts = [*(unit.start for unit in units), end]
     return all(_BETWEEN.fullmatch(text, *gap) for gap in zip(ends, starts, strict=True))
@@ -117,92 +115,79 @@ def lies_close(text: str, units: Sequence[Unit], start: int, end: int) -> bool:
 # --- blocks ---------------------------------------------------------------------------------------
 
 
-class _Reading:
-    """One pass over the parser's tokens."""
+class _BlockReader:
+    """One pass over the parser's tree."""
 
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+    def __init__(self, text: str) -> None:
+        tokens: list[Token] = []
+        _PARSER.block.parse(text, _PARSER, {}, tokens)
+        self.root = SyntaxTreeNode(tokens)
         self._text = text
-        self._tokens = tokens
-        lines = text.split("\n")
-        self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
+        self._starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
         self._path: list[tuple[int, str]] = []
 
-    def read(self) -> Iterator[Block]:
-        at = 0
-        while at < len(self._tokens):
-            token, end = self._tokens[at], self._find_close(at)
-            match token.type:
-                case "heading_open":
-                    level = int(token.tag[1])
-                    above = [heading for heading in self._path if heading[0] < level]
-                    self._path = [*above, (level, self._tokens[at + 1].content)]
-                case "bullet_list_open" | "ordered_list_open":
-                    first, stop = self._lines_of(token)
-                    units = [unit for inner in range(at, end) for unit in self._read_units(inner)]
-                    own = (item for item in self._tokens[at:end] if item.level == token.level + 1)
-                    items = tuple(self._lines_of(item) for item in own if item.type == "list_item_open")
-                    yield Block(_LISTS[token.type], first, stop, tuple(units), self._headings, items)
-                case "blockquote_open":
-                    end = at + 1
-                case _ if units := tuple(self._read_units(at)):
-                    kind: BlockKind = "prose" if units[0].kind == "sentence" else units[0].kind
-                    yield Block(kind, units[0].start, units[-1].end, units, self._headings)
-                case _:
-                    pass
-            at = end
+    def read(self, node: SyntaxTreeNode) -> Iterator[Block]:
+        headings = tuple(title for _, title in self._path)
+        match node.type:
+            case "root" | "blockquote":
+                for child in node.children:
+                    yield from self.read(child)
+            case "heading":
+                level = int(node.tag[1])
+                above = [heading for heading in self._path if heading[0] < level]
+                self._path = [*above, (level, node.children[0].content)]
+            case "bullet_list" | "ordered_list":
+                units = tuple(unit for inner in node.walk() for unit in self._read_units(inner))
+                items = tuple(self._lines_of(item) for item in node.children)
+                kind: BlockKind = "list" if node.type == "bullet_list" else "steps"
+                yield Block(kind, *self._lines_of(node), units, headings, items)
+            case _ if units := tuple(self._read_units(node)):
+                kind = "prose" if units[0].kind == "sentence" else units[0].kind
+                yield Block(kind, units[0].start, units[-1].end, units, headings)
+            case _:
+                pass
 
-    @property
-    def _headings(self) -> tuple[str, ...]:
-        return tuple(title for _, title in self._path)
-
-    def _find_close(self, at: int) -> int:
-        """Where the tokens go on behind this one and all that it holds."""
-        token = self._tokens[at]
-        if token.nesting != 1:
-            return at + 1
-        close = token.type.removesuffix("_open") + "_close"
-        inside = range(at + 1, len(self._tokens))
-        return 1 + next(n for n in inside if self._tokens[n].type == close and self._tokens[n].level == token.level)
-
-    def _read_units(self, at: int) -> Iterator[Unit]:
-        token = self._tokens[at]
-        match token.type:
-            case "paragraph_open":
-                inline = self._tokens[at + 1]
-                assert inline.map is not None
-                start, end = self._starts[inline.map[0]], min(self._starts[inline.map[1]], len(self._text))
-                # Without what its container puts before it.
-                start = self._text.find(inline.content.split("\n", 1)[0], start)
-                yield from _split_prose(self._text, start, end)
+    def _read_units(self, node: SyntaxTreeNode) -> Iterator[Unit]:
+        text = self._text
+        match node.type:
+            case "paragraph":
+                inline = node.children[0]
+                start, end = self._span_of(inline)
+                # Without its container's prefix.
+                start = text.find(inline.content.split("\n", 1)[0], start)
+                yield from _split_prose(text, start, end)
             case "fence" | "code_block" | "math":
-                # Half a formula is none, and without its signs it is not read as one.
-                start, end = self._lines_of(token)
-                if token.content.strip() and clean(self._text[start:end]) == self._text[start:end]:
-                    yield Unit("code", self._text.find(token.markup, start, end), end)
-            case "table_open":
-                start, end = self._lines_of(token)
-                if may_quote(self._text[start:end]):
+                # Formulas stay whole, with their signs.
+                start, end = self._lines_of(node)
+                if node.content.strip() and clean(text[start:end]) == text[start:end]:
+                    yield Unit("code", text.find(node.markup, start, end), end)
+            case "table":
+                start, end = self._lines_of(node)
+                if may_quote(text[start:end]):
                     yield Unit("table", start, end)
             case "html_block":
-                start, end = self._lines_of(token)
-                # What stands between the tags that make blocks; nothing where something is hidden.
-                if _HIDES.search(self._text, start, end) or _RUNS.search(self._text, start, end):
+                start, end = self._lines_of(node)
+                # The text between block tags; nothing where something is hidden.
+                if _HIDES.search(text, start, end) or _RUNS.search(text, start, end):
                     return
-                for tag in _TAG.finditer(self._text, start, end):
+                for tag in _TAG.finditer(text, start, end):
                     if tag[1].lower() not in _INLINE_TAGS:
-                        yield from _split_prose(self._text, start, tag.start())
+                        yield from _split_prose(text, start, tag.start())
                         start = tag.end()
-                yield from _split_prose(self._text, start, end)
+                yield from _split_prose(text, start, end)
             case _:
                 return
 
-    def _lines_of(self, token: Token) -> Span:
-        """The characters of a block, without its container's prefix before it and white space behind."""
-        assert token.map is not None
-        start, end = self._starts[token.map[0]], min(self._starts[token.map[1]], len(self._text))
-        indented = token.type == "code_block"
-        start = start if indented else _CONTAINER.match(self._text, start, end).end()  # pyright: ignore[reportOptionalMemberAccess]
+    def _lines_of(self, node: SyntaxTreeNode) -> Span:
+        """A block's characters, without its container's prefix and trailing white space."""
+        start, end = self._span_of(node)
+        prefix = None if node.type == "code_block" else _CONTAINER.match(self._text, start, end)
+        start = prefix.end() if prefix else start
         return start, start + len(self._text[start:end].rstrip())
+
+    def _span_of(self, node: SyntaxTreeNode) -> Span:
+        assert node.map is not None
+        return self._starts[node.map[0]], min(self._starts[node.map[1]], len(self._text))
 
 
 # --- sentences ------------------------------------------------------------------------------------
@@ -217,7 +202,7 @@ the a an it its this that these those in on at if when while for from with as by
 what how why where because since although however but and or so then after before each every all some most many both
 such one no not our your their his her use let once
 """
-_ABBREVIATIONS, _BEFORE_NUMBERS, _OPENERS = (frozenset(words.split()) for words in (_ABBREVIATED, _NUMBERED, _OPENING))
+ABBREVIATIONS, BEFORE_NUMBERS, _OPENERS = (frozenset(words.split()) for words in (_ABBREVIATED, _NUMBERED, _OPENING))
 
 _CODE_SPAN = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)
 _IMAGE = re.compile(
@@ -230,6 +215,7 @@ _OPAQUE = re.compile(
 )
 _END = re.compile(r"(?<![.!?…])(?<!\.\s)(?:\.(?:\s\.)++|[.!?…]++)[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”）]*+")
 _HARD_BREAK = re.compile(r"(?:(?<! ) {2,}+|\\)\n")
+_TRIMMED = re.compile(r"[\s>]*+(\S(?:.*\S)?)", re.DOTALL)
 _LAST_WORD = re.compile(r"(?<![\w.])[\w.]++$")
 _INITIALS = re.compile(r"[A-Z](?:\.[A-Za-z])*")
 _ORDINAL = re.compile(r"\(?\d{1,3}[.)]$")
@@ -242,18 +228,19 @@ def split_sentences(text: str) -> list[Span]:
     images = (place for found in _IMAGE.finditer(text) for place in found.span() if _is_line_edge(text, place))
     breaks = (found.end() for found in _HARD_BREAK.finditer(masked))
     cuts = sorted({0, *_find_ends(masked), *images, *breaks, len(text)})
-    return list(_join_labels(text, [span for cut in pairwise(cuts) if (span := _trim(text, *cut))]))
+    spans = [found.span(1) for cut in pairwise(cuts) if (found := _TRIMMED.match(text, *cut))]
+    return list(_join_labels(text, spans))
 
 
 def _is_line_edge(text: str, place: int) -> bool:
-    """Nothing stands before it on its line, or nothing behind it."""
+    """Nothing stands before it on its line, or nothing after it."""
     line_end = text.find("\n", place)
     before = text[text.rfind("\n", 0, place) + 1 : place]
     return not before.strip() or not text[place : len(text) if line_end < 0 else line_end].strip()
 
 
 def _mask(text: str) -> str:
-    """As long as the text, with nothing in code, links and tags that could end a sentence."""
+    """The text at the same length, with code, images, links and tags blanked out."""
     for pattern in (_CODE_SPAN, _IMAGE, _OPAQUE):
         text = pattern.sub(lambda found: "X" * len(found[0]), text)
     return _NEXT_LINE.sub(lambda found: " " * len(found[0]), text)
@@ -272,15 +259,10 @@ def _ends_sentence(text: str, begin: int, stop: int, end: int) -> bool:
     if not after:
         return True
     # A bracket, a quotation mark, code, emphasis or a digit may open a sentence; a small letter does not.
-    if after[0].islower() or after[0] in ",;:)]–—-":
+    if after[0].islower() or after[0] in ",;:)]–—-" or _is_in_bracket(text, begin, end):
         return False
-    if _is_in_bracket(text, begin, end):
-        return False
-    return (
-        text[stop] != "."
-        or text[stop : stop + 2] == ".."
-        or not _is_abbreviation(text[max(begin, stop - WORD_CHARS) : stop], after)
-    )
+    is_one_stop = text[stop] == "." and text[stop : stop + 2] != ".."
+    return not is_one_stop or not _is_abbreviation(text[max(begin, stop - WORD_CHARS) : stop], after)
 
 
 def _is_in_bracket(text: str, begin: int, end: int) -> bool:
@@ -293,9 +275,9 @@ def _is_abbreviation(before: str, after: str) -> bool:
     found = _LAST_WORD.search(before)
     word = found[0] if found else ""
     opener = after.lstrip("*_\"'“‘([")
-    if word.lower() in _ABBREVIATIONS:
+    if word.lower() in ABBREVIATIONS:
         return True
-    if word.lower() in _BEFORE_NUMBERS:
+    if word.lower() in BEFORE_NUMBERS:
         return opener[:1].isdigit() or opener[:1] == "X"
     if _INITIALS.fullmatch(word):
         following = re.match(r"\w+", opener)
@@ -303,23 +285,15 @@ def _is_abbreviation(before: str, after: str) -> bool:
     return bool(_ORDINAL.fullmatch(before.lstrip() + "."))
 
 
-def _trim(text: str, start: int, end: int) -> Span | None:
-    lead = re.match(r"[\s>]*", text[start:end])
-    start += lead.end() if lead else 0
-    end = start + len(text[start:end].rstrip())
-    return (start, end) if start < end else None
-
-
 def _join_labels(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     """ "**Reuse.** The driver serves both." is one: a label says nothing without what it names."""
     begin: int | None = None
-    for number, (start, end) in enumerate(spans):
-        start = begin if begin is not None else start
-        begin = None
+    for start, end in spans:
+        start = start if begin is None else begin
         label = text[start:end]
-        if number + 1 < len(spans) and len(label.split()) <= LABEL_WORDS and _LABEL.fullmatch(label):
-            begin = start
-        else:
+        is_label = end != spans[-1][1] and len(label.split()) <= LABEL_WORDS and _LABEL.fullmatch(label)
+        begin = start if is_label else None
+        if not is_label:
             yield start, end
 
 

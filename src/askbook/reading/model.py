@@ -1,8 +1,7 @@
-"""The reading model's file: where it is, what it says of itself, and one run of it."""
+"""The reading model's file: where it is, what its metadata says, and how it is run."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +22,7 @@ from askbook.onnx import (
     printable,
     sha256_of,
 )
+from askbook.reading.chances import to_chance
 from askbook.reading.spans import Scores
 from askbook.reading.windows import Asked, Pair, Place, Window, count_read, split_pieces
 
@@ -35,9 +35,9 @@ BUNDLED_SHA256 = "0d2db6570591be13914367157b00f5b33590be89f599c43479b17e5fd0112a
 BUNDLED_BYTES = 35_686_944
 METADATA = "askbook_reader"
 CHARACTERS_A_TOKEN = 8
-"""Twice the usual. A text is cut by it before it is tokenized: ten megabytes cost no more than what is read of them."""
+"""Twice the usual. Texts are cut by it before they are tokenized, so that long ones cost no more."""
 PIECES_MAX = 8
-"""What one statement may cost: a longer one is not read."""
+"""A statement of more pieces is not read."""
 
 REINSTALL = "Install askbook anew, or set ASKBOOK_READER=none."
 RETRAIN = "Take a reader.onnx that was exported by `make train`, or set ASKBOOK_READER=bundled."
@@ -45,7 +45,7 @@ CHOOSE = "Put reader.onnx into it, or set ASKBOOK_READER to bundled or none."
 
 
 def bundled_weights(file: Path = BUNDLED, sha256: str = BUNDLED_SHA256, size: int = BUNDLED_BYTES) -> Weights:
-    """Those that come with askbook, if they are there whole. Their hash, which takes time, is taken on loading."""
+    """The weights that come with askbook, if their size is right. Their hash is checked on loading."""
     if not file.is_file():
         raise ReaderUnavailable("The reading model is not installed", REINSTALL)
     if file.stat().st_size != size:
@@ -54,7 +54,7 @@ def bundled_weights(file: Path = BUNDLED, sha256: str = BUNDLED_SHA256, size: in
 
 
 def folder_weights(folder: Path) -> Weights:
-    """Its own tokenizer, where it has one, or else the one that all bundled models share."""
+    """With the folder's own tokenizer, or else the bundled one."""
     if not (folder / "reader.onnx").is_file():
         raise ReaderUnavailable(f"There is no reader.onnx in the folder `{folder.name}`", CHOOSE)
     tokenizer = folder / "tokenizer.json"
@@ -62,22 +62,15 @@ def folder_weights(folder: Path) -> Weights:
 
 
 def _advise(weights: Weights) -> str:
-    """What to do where a file is not what it should be."""
     return RETRAIN if weights.model_sha256 is None else REINSTALL
 
 
 # --- what a file says of itself -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A logit → a chance, as it was fitted on held-out data, for even odds: half of the statements are true."""
-
-    slope: float
-    shift: float
-
-    def chance(self, logit: float) -> float:
-        return 1 / (1 + math.exp(-min(max(self.slope * logit + self.shift, -60.0), 60.0)))
+Curve = tuple[FiniteFloat, FiniteFloat]
+"""Slope and shift: from a logit to a chance, as fitted on held-out data, for even odds: half of the statements are
+true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +80,9 @@ class Contract:
     name: str
     pair_tokens: Annotated[int, Field(ge=16, le=8192)]
     question_tokens: Annotated[int, Field(ge=1, le=4096)]
-    answers: tuple[FiniteFloat, FiniteFloat]
-    supports: tuple[FiniteFloat, FiniteFloat]
+    answers: Curve
+    supports: Curve
     tokenizer: str
-
-    @property
-    def answering(self) -> Curve:
-        return Curve(*self.answers)
-
-    @property
-    def supporting(self) -> Curve:
-        return Curve(*self.supports)
 
     @property
     def passage_characters(self) -> int:
@@ -106,6 +91,11 @@ class Contract:
     @property
     def question_characters(self) -> int:
         return self.question_tokens * CHARACTERS_A_TOKEN
+
+
+def bend(curve: Curve, logit: float) -> float:
+    slope, shift = curve
+    return to_chance(slope * logit + shift)
 
 
 def read_contract(session: InferenceSession, weights: Weights) -> Contract:
@@ -151,15 +141,15 @@ class Output:
     answerable: float
     supported: float
     null: float
-    """Of the span that says "not here"."""
+    """Of the span that means "not here"."""
     starts: Scores
     ends: Scores
-    """Of each token of the passage."""
+    """By token of the passage."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Model:
-    """Open, and checked for what it is."""
+    """An open reading model, checked."""
 
     session: InferenceSession
     tokenizer: Tokenizer
@@ -168,14 +158,13 @@ class Model:
     marks: tuple[int, int]
     """[CLS] and [SEP]."""
     advice: str
-    """What to do where it fails."""
+    """What to do if it fails."""
 
     def encode_question(self, question: str) -> Asked:
-        """Cuts it to what the model reads."""
         return self._encode(question[: self.contract.question_characters]).ids[: self.contract.question_tokens]
 
     def encode_statement(self, statement: str) -> list[Asked]:
-        """All of it, in pieces that the model reads whole; none where it would take more than PIECES_MAX."""
+        """In pieces that the model reads whole; none if that takes more than PIECES_MAX."""
         if len(statement) > PIECES_MAX * self.contract.question_characters:
             return []
         encoding = self._encode(statement)
@@ -191,26 +180,24 @@ class Model:
         return self.tokenizer.encode(printable(text), add_special_tokens=False)
 
     def run(self, window: Window) -> Output:
-        """One at a time: int8 rounds by what else is in a batch, and a batch of such lengths gains no time."""
+        """One at a time: int8 rounding depends on the rest of a batch, and batches save no time here."""
         first, last = self.marks
         given = np.zeros((len(INPUTS), 1, len(window)), dtype=np.int32)
         given[0] = [first, *window.pair.asked, last, *window.pair.told[window.start : window.end], last]
         given[1] = 1
         given[2, 0, window.first :] = 1
-        scores, spans = self._run(given)
-        return _to_output(window, scores[0], spans[0])
-
-    def _run(self, given: Any) -> tuple[Scores, Scores]:
         try:
             made: Any = self.session.run(["scores", "spans"], dict(zip(INPUTS, given, strict=True)))
         except Exception as error:  # onnxruntime raises a dozen unrelated types
             raise ReaderUnavailable("The reading model cannot be run", self.advice) from error
-        scores, spans = (np.asarray(one, dtype=np.float64) for one in made)
-        if scores.shape != (1, 3) or spans.shape != (1, given.shape[2], 2):
+        scores, spans = (np.asarray(output, dtype=np.float64) for output in made)
+        if scores.shape != (1, 3) or spans.shape != (1, len(window), 2):
             raise ReaderUnavailable("The reading model does not give three scores a pair and two a token", self.advice)
         if not np.isfinite(scores).all() or not np.isfinite(spans).all():
             raise ReaderUnavailable("The reading model gives something that is no number", self.advice)
-        return scores, spans
+        relevance, answerable, supported = map(float, scores[0])
+        told = spans[0, window.first : len(window) - 1]
+        return Output(relevance, answerable, supported, float(spans[0, 0].sum()), told[:, 0], told[:, 1])
 
 
 def open_model(weights: Weights, threads: int) -> Model:
@@ -221,7 +208,7 @@ def open_model(weights: Weights, threads: int) -> Model:
     _check_ends(session, weights)
     contract = read_contract(session, weights)
     tokenizer = open_tokenizer(weights.tokenizer, ReaderUnavailable)
-    # A passage that has "[SEP]" in it means these five characters.
+    # "[SEP]" in a passage is plain text.
     tokenizer.encode_special_tokens = True
     marks = tokenizer.encode("").ids
     if len(marks) != 2:
@@ -230,12 +217,6 @@ def open_model(weights: Weights, threads: int) -> Model:
         )
     sha256 = sha256_of(weights.model, ReaderUnavailable)
     return Model(session, tokenizer, contract, sha256, (marks[0], marks[1]), _advise(weights))
-
-
-def _to_output(window: Window, scores: Scores, spans: Scores) -> Output:
-    relevance, answerable, supported = (float(one) for one in scores)
-    told = spans[window.first : len(window) - 1]
-    return Output(relevance, answerable, supported, float(spans[0].sum()), told[:, 0], told[:, 1])
 
 
 def _places_of_words(encoding: Encoding) -> list[Place]:

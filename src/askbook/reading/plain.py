@@ -20,10 +20,10 @@ _SIGNS = re.compile(
 )
 
 NAME_MAX = 80
-"""Of a column: each of its cells is read with it."""
+"""Of a column's name, which is read with each of its cells."""
 
 Piece = tuple[str, Sequence[int]]
-"""Text, and of each character its place in the source; what was put in has that of what it was put before."""
+"""Text, and each character's place in the source; added text has the place of what follows it."""
 Run = tuple[int, int]
 
 
@@ -31,14 +31,14 @@ Run = tuple[int, int]
 class Plain:
     text: str
     places: list[int]
-    """Of each character its place in the source."""
+    """Each character's place in the source."""
 
     def to_source(self, span: Span) -> Span:
         return Span(self.places[span.start], self.places[span.end - 1] + 1, span.chance)
 
 
 def read_out(text: str, most: int) -> Plain:
-    """No more than so many characters of it: the head of a table is read again with every row."""
+    """At most this many characters: a table's head is repeated with every row."""
     pieces: list[Piece] = []
     left = most
     for piece, places in _read_lines(text):
@@ -50,7 +50,7 @@ def read_out(text: str, most: int) -> Plain:
 
 
 def _read_lines(text: str) -> Iterator[Piece]:
-    """Listings stay as they are. A table is a line with bars, a rule, and all the lines with bars that follow."""
+    """Code stays as it is. A table is a line with bars, a rule, and the lines with bars after it."""
     fence = ""
     names: list[str] = []
     rule = -1
@@ -86,7 +86,7 @@ def _is_rule(text: str, start: int) -> bool:
 
 
 def _read_row(text: str, names: list[str], start: int, end: int) -> Iterator[Piece]:
-    """The row of a table whose first column has no name is about what stands there."""
+    """Where the first column has no name, its cell is what the row is about."""
     before = ""
     for column, cell in enumerate(_find_cells(text, start, end)):
         name = names[column] if column < len(names) else ""
@@ -102,7 +102,7 @@ def _read_words(text: str, start: int, end: int) -> str:
 
 
 def _find_cells(text: str, start: int, end: int) -> list[Run]:
-    """Empty ones too, so that each stays under its name."""
+    """With empty cells, so that each stays under its column's name."""
     opening = _OPENS_ROW.match(text, start, end)
     first, last = opening.end() if opening else start, start + len(text[start:end].rstrip())
     bars = [found.start() for found in _BAR.finditer(text, first, last)]
@@ -116,7 +116,7 @@ def _trim(text: str, start: int, end: int) -> Run:
 
 
 def _read_prose(text: str, start: int, end: int) -> Iterator[Piece]:
-    """Without the signs of emphasis, of code among words, and without where links lead."""
+    """Without emphasis, backticks and link targets."""
     at = start
     for found in _SIGNS.finditer(text, start, end):
         yield _take(text, at, found.start())

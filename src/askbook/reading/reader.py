@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from askbook.cache import Cache, key_of
 from askbook.onnx import Lane, Weights, share
-from askbook.reading.model import Contract, Model, Output, open_model
+from askbook.reading.model import Contract, Model, Output, bend, open_model
 from askbook.reading.plain import Plain, read_out
 from askbook.reading.spans import Span, find_spans, keep_apart, score_spans
 from askbook.reading.windows import Asked, Window, split_windows
@@ -23,19 +23,19 @@ Premise = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Of one question and one passage. A long passage is as good as its best window."""
+    """What one passage says to one question. A long passage counts as its best window."""
 
     relevance: float
-    """A logit: it puts passages in order, and means nothing alone."""
+    """A logit: it orders passages, and means nothing alone."""
     answers: float
     """The chance that the answer is in the passage."""
     spans: tuple[Span, ...]
-    """Where, the best first."""
+    """Where the answer is, best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[Value]):
-    """What is asked of a window, how the windows of a passage come together, and what is known already."""
+    """How a window is judged, how windows are combined, and a cache."""
 
     name: str
     judge: Callable[[Contract, Window, Output], Value]
@@ -44,17 +44,17 @@ class Task(Generic[Value]):
 
 
 class Reader:
-    """Loaded when it is first asked. A model and a thread of its own, which takes a window of each asker in turn."""
+    """Loads its model on first use. Its own thread takes a window of each asker in turn."""
 
     def __init__(self, weights: Weights, threads: int = 0) -> None:
         self._lane = Lane("read", partial(share, open_model, weights, threads))
         self._reading = Task("read", _to_reading, _join_readings, Cache[bytes, Reading](CACHED_MAX))
         self._checking = Task("check", _to_support, _best, Cache[bytes, float](CACHED_MAX))
         self.askers = 0
-        """Whose questions are being read now."""
+        """How many questions are being read now."""
 
     async def open(self) -> str:
-        """Loads the model before it is needed; the name that it goes by."""
+        """Loads the model before it is needed, and returns its name."""
         return (await self._open()).contract.name
 
     async def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
@@ -63,8 +63,8 @@ class Reader:
             model = await self._open()
             plain = [_read_out(model, passage) for passage in passages]
             asked = model.encode_question(question)
-            readings = await self._judge(self._reading, asked, [(one.text,) for one in plain])
-            return [_place_in(one, reading) for one, reading in zip(plain, readings, strict=True)]
+            readings = await self._judge(self._reading, asked, [(text.text,) for text in plain])
+            return [_place_in(text, reading) for text, reading in zip(plain, readings, strict=True)]
         finally:
             self.askers -= 1
 
@@ -76,7 +76,7 @@ class Reader:
         """
         model = await self._open()
         pieces = model.encode_statement(statement)
-        premises: list[Premise] = [(_read_out(model, one).text,) for one in passages]
+        premises: list[Premise] = [(_read_out(model, passage).text,) for passage in passages]
         if len(premises) > 1:
             premises.append(tuple(text for (text,) in premises))
         return min([_best(await self._judge(self._checking, piece, premises)) for piece in pieces], default=0.0)
@@ -89,7 +89,7 @@ class Reader:
 
     async def _judge(self, task: Task[Value], asked: Asked, premises: Sequence[Premise]) -> list[Value]:
         model = await self._open()
-        cut = [tuple(one[: model.contract.passage_characters] for one in premise) for premise in premises]
+        cut = [tuple(text[: model.contract.passage_characters] for text in premise) for premise in premises]
         keys = [key_of(model.sha256, task.name, str(asked), *premise) for premise in cut]
         judged = {key: value for key in keys if (value := task.known.get(key)) is not None}
         for key, premise in zip(keys, cut, strict=True):
@@ -98,7 +98,7 @@ class Reader:
         return [judged[key] for key in keys]
 
     async def _read_anew(self, task: Task[Value], asked: Asked, premise: Premise) -> Value:
-        """A window at a time: askers take turns, and one who leaves has left the lane after the window that runs."""
+        """A window at a time, so that askers take turns, and one who leaves frees the lane after the current window."""
         windows = await self._lane.run(partial(_split, asked, premise))
         return task.join([await self._lane.run(partial(_run, task, window)) for window in windows])
 
@@ -113,7 +113,7 @@ def _place_in(plain: Plain, reading: Reading) -> Reading:
 
 
 def _split(asked: Asked, premise: Premise, model: Model) -> list[Window]:
-    """Several passages are read together or not at all: what needs both is not in a window with a part of them."""
+    """Several passages are read in one window or not at all: a part of them may not support what all do."""
     windows = split_windows(model.encode(asked, "\n\n".join(premise)), model.contract.pair_tokens)
     return windows if len(premise) == 1 or len(windows) == 1 else []
 
@@ -129,7 +129,7 @@ def _to_reading(contract: Contract, window: Window, output: Output) -> Reading:
     if window.is_empty:
         return Reading(output.relevance, 0.0, ())
     scores = score_spans(output.starts, output.ends)
-    answers = contract.answering.chance(output.answerable + float(scores.max()) - output.null)
+    answers = bend(contract.answers, output.answerable + float(scores.max()) - output.null)
     words = window.words
     spans = (Span(words[first][0], words[last][1], chance) for first, last, chance in find_spans(scores, output.null))
     return Reading(output.relevance, answers, keep_apart(spans))
@@ -144,7 +144,7 @@ def _join_readings(readings: list[Reading]) -> Reading:
 
 
 def _to_support(contract: Contract, window: Window, output: Output) -> float:
-    return 0.0 if window.is_empty else contract.supporting.chance(output.supported)
+    return 0.0 if window.is_empty else bend(contract.supports, output.supported)
 
 
 def _best(chances: list[float]) -> float:

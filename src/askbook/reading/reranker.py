@@ -1,16 +1,17 @@
-"""The reader as a reranker: what a search found, in the order in which it answers the question."""
+"""The reader as a reranker: orders passages by how well they answer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from askbook.reading.chances import to_chance, to_logit
 from askbook.reading.reader import Reader
 
 CHARACTERS = 1200
-"""Of each text: twenty of them take about a second and a half."""
+"""Read of each text; twenty texts take about 1.5 s."""
 ANSWERS, RELEVANCE, PLACE = 0.4, 0.25, 1.5
-"""What the chance to answer, the relevance and the place in the search weigh (docs/decisions/0011)."""
+"""The weights of the chance to answer, the relevance and the place in the search (docs/decisions/0011)."""
 
 
 class ReadingReranker:
@@ -21,13 +22,10 @@ class ReadingReranker:
 
     async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
         readings = await self._reader.read(question, [text[:CHARACTERS] for text in texts])
-        return [_score(reading.answers, reading.relevance, place) for place, reading in enumerate(readings)]
+        return [
+            to_chance(ANSWERS * to_logit(reading.answers) + RELEVANCE * reading.relevance - PLACE * math.log1p(place))
+            for place, reading in enumerate(readings)
+        ]
 
     async def close(self) -> None:
-        """The reader is another's to close."""
-
-
-def _score(answers: float, relevance: float, place: int) -> float:
-    answers = min(max(answers, 1e-6), 1 - 1e-6)
-    logit = ANSWERS * math.log(answers / (1 - answers)) + RELEVANCE * relevance - PLACE * math.log1p(place)
-    return 1 / (1 + math.exp(-logit))
+        """The reader's owner closes it."""

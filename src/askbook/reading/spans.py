@@ -25,13 +25,13 @@ class Span:
 
 
 def score_spans(starts: Scores, ends: Scores) -> Scores:
-    """A row for each first token, a column for each length; what would end beyond the window has no chance."""
+    """A row for each first token, a column for each length; spans beyond the window score -inf."""
     beyond = np.full(SPAN_TOKENS - 1, -np.inf)
     return starts[:, None] + sliding_window_view(np.concatenate([ends, beyond]), SPAN_TOKENS)
 
 
 def find_spans(scores: Scores, null: float) -> Iterator[tuple[int, int, float]]:
-    """The best stretches, none over another: first and last token, and a chance beside all others and "not here"."""
+    """The best spans without overlap: first token, last token, and the chance among all spans and "not here"."""
     best = max(float(scores.max()), null)
     chances = np.exp(scores - best)
     chances /= chances.sum() + np.exp(null - best)
@@ -40,7 +40,7 @@ def find_spans(scores: Scores, null: float) -> Iterator[tuple[int, int, float]]:
     for _ in range(SPANS_MAX):
         first, further = divmod(int(chances.argmax()), SPAN_TOKENS)
         last = first + further
-        # What overlaps it is the same answer, cut otherwise: its chance is in this one's.
+        # Overlapping spans are the same answer: their chances count for this one.
         same = (firsts <= last) & (lasts >= first)
         chance = float(chances[same].sum())
         if chance == 0.0:
@@ -50,9 +50,9 @@ def find_spans(scores: Scores, null: float) -> Iterator[tuple[int, int, float]]:
 
 
 def keep_apart(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The best, best first, none over another: windows overlap, and two stretches may share a word."""
+    """The best spans first, without overlap: windows overlap, and two spans may share a word."""
     kept: list[Span] = []
-    for span in sorted(spans, key=lambda one: (-one.chance, one.start)):
-        if len(kept) < SPANS_MAX and all(span.end <= one.start or one.end <= span.start for one in kept):
+    for span in sorted(spans, key=lambda other: (-other.chance, other.start)):
+        if len(kept) < SPANS_MAX and all(span.end <= other.start or other.end <= span.start for other in kept):
             kept.append(span)
     return tuple(kept)

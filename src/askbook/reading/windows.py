@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 WINDOWS_MAX = 24
-"""What one passage may cost: with pairs of 512 tokens some 7,000 to 8,300 of its own are read, and the rest is not."""
+"""How much of one passage is read: with pairs of 512 tokens, its first 7,000 to 8,300."""
 
 Place = tuple[int, int]
-"""First character, and the one after the last."""
+"""First character, and the end."""
 
 Asked = list[int]
-"""The tokens of a question, or of a statement or a piece of one."""
+"""The tokens of a question, a statement or a piece of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Pair:
     asked: Asked
     told: list[int]
     words: list[Place]
-    """Of each token of the passage, where its whole word stands in the text."""
+    """For each token of the passage, where its whole word is in the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Window:
 
     @property
     def first(self) -> int:
-        """Where the passage begins."""
+        """The index at which the passage begins."""
         return len(self.pair.asked) + 2
 
     @property
@@ -52,7 +52,7 @@ class Window:
 
 
 def split_windows(pair: Pair, pair_tokens: int) -> list[Window]:
-    """Each goes on two thirds further, so that what one cuts the next holds whole; the last is as long as all."""
+    """Windows overlap by a third, so that the next holds whole what one cuts; all are of one length."""
     room, count = pair_tokens - 3 - len(pair.asked), len(pair.told)
     if count <= room:
         return [Window(pair, 0, count)]
@@ -61,7 +61,7 @@ def split_windows(pair: Pair, pair_tokens: int) -> list[Window]:
 
 
 def count_read(pair_tokens: int) -> int:
-    """The most tokens of a passage that its windows hold: those beside the shortest question."""
+    """The most tokens of a passage that its windows can hold."""
     room = pair_tokens - 3
     return room + (WINDOWS_MAX - 1) * _step(room)
 
@@ -71,7 +71,7 @@ def _step(room: int) -> int:
 
 
 def split_pieces(ids: list[int], words: Sequence[int | None], limit: int) -> Iterator[Asked]:
-    """Of about equal length, cut between words; a word that is longer than a piece is cut as well."""
+    """Pieces of about equal length, cut between words; only longer words are cut."""
     start = 0
     while (left := len(ids) - start) > limit:
         end = full = start + math.ceil(left / math.ceil(left / limit))

@@ -1,4 +1,4 @@
-"""A listing in an answer: the book's lines, in their order, with their indentation."""
+"""Checks a listing in an answer: it must be the book's lines, in order, with their indentation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from askbook.answer.check.literals import CODE_SPAN
 from askbook.answer.check.marks import cited_numbers, read_marks
-from askbook.answer.check.passages import Span
 from askbook.answer.check.stream import closes
+from askbook.answer.units import Span
 from askbook.domain import Passage
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*\n?")
@@ -26,7 +26,7 @@ class Listing:
 
 
 def read_listing(text: str, prefix: str, numbered: Mapping[int, Passage]) -> Listing:
-    """From its fence to the marks behind it; `prefix` is what stood before the fence."""
+    """From the fence to the marks after it; `prefix` stood before the fence."""
     opening = _FENCE.match(text)
     assert opening is not None
     lines = text[opening.end() :].split("\n")
@@ -37,7 +37,7 @@ def read_listing(text: str, prefix: str, numbered: Mapping[int, Passage]) -> Lis
 
 
 def write_listing(listing: Listing, indent: str) -> str:
-    """Fenced anew, so that no line of it can end it."""
+    """With a new fence that no line of it can close."""
     longest = max((len(run) for line in listing.lines for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     rest = "".join(f"\n{indent}{line}" if line.strip() else "\n" for line in (*listing.lines, fence))
@@ -53,10 +53,10 @@ def check_listing(listing: Listing, numbered: Mapping[int, Passage]) -> tuple[di
     wanted = [line for line in listing.lines if line.strip()]
     if not any(re.search(r"\w", line) for line in wanted):
         return {}, "it says nothing that can be checked"
-    for number in sorted(numbered, key=lambda one: one not in listing.cited):
+    for number in sorted(numbered, key=lambda number: number not in listing.cited):
         if place := _find_lines(wanted, numbered[number].chunk.text):
             return {number: place}, ""
-    known = {_squeeze(line) for one in numbered.values() for line in one.chunk.text.split("\n")}
+    known = {_squeeze(line) for passage in numbered.values() for line in passage.chunk.text.split("\n")}
     foreign = next((line for line in wanted if _squeeze(line) not in known), None)
     if foreign is not None:
         return {}, f"the source does not have `{foreign.strip()}`"
@@ -64,16 +64,16 @@ def check_listing(listing: Listing, numbered: Mapping[int, Passage]) -> tuple[di
 
 
 def _find_lines(wanted: Sequence[str], text: str) -> Span | None:
-    """Each line behind the one before it, and all of them indented by as much more or less as the first."""
-    found = sorted((*_FILLED_LINE.finditer(text), *_find_spans(text)), key=lambda one: one.start())
-    lines = [(_squeeze(one[0]), _indent(one[0]), one) for one in found]
+    """The lines in order, all shifted by the same indentation."""
+    found = sorted((*_FILLED_LINE.finditer(text), *_find_spans(text)), key=lambda line: line.start())
+    lines = [(_squeeze(line[0]), _indent(line[0]), line) for line in found]
     wants = [(_squeeze(line), _indent(line)) for line in wanted]
-    # What does not follow from the first line of an indentation on does not follow from a later one.
+    # If the lines do not follow the first match of an indentation, they do not follow a later one.
     firsts = {indent: at for at, (opening, indent, _) in reversed([*enumerate(lines)]) if opening == wants[0][0]}
-    for indent, at in sorted(firsts.items(), key=lambda one: one[1]):
+    for indent, at in sorted(firsts.items(), key=lambda first: first[1]):
         rest = iter(lines[at:])
         shifted = ((opening, deep + indent - wants[0][1]) for opening, deep in wants)
-        last = [next((one for *line, one in rest if tuple(line) == want), None) for want in shifted][-1]
+        last = [next((found for *line, found in rest if tuple(line) == want), None) for want in shifted][-1]
         if last is not None:
             first = lines[at][2]
             return first.end() - len(first[0].lstrip()), last.end()
@@ -81,12 +81,12 @@ def _find_lines(wanted: Sequence[str], text: str) -> Span | None:
 
 
 def _find_spans(text: str) -> Iterator[re.Match[str]]:
-    """Code inside a sentence: a listing may hold what the book says in passing."""
+    """Code inside sentences counts too."""
     return (span for found in CODE_SPAN.finditer(text) if (span := _ANYTHING.match(text, *found.span(2))))
 
 
 def _squeeze(line: str) -> str:
-    """As lines are compared: without a prompt and white space; what was escaped for the model is the book's own."""
+    """A line for comparison: without prompt, white space and the escapes made for the model."""
     return re.sub(r"\s+", "", _PROMPT.sub("", line)).replace("‹", "<")
 
 

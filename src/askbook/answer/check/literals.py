@@ -12,7 +12,7 @@ from askbook.answer.check.numbers import UNIT, Number, read_numbers, read_units
 from askbook.index.keywords import split_terms
 
 ALIKE = 0.75
-"""Two sentences that share so many of their words say the same, or one denies the other."""
+"""Two sentences that share so many words say the same, or deny each other."""
 
 CODE_SPAN = re.compile(r"(?<!`)(`++)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*\)|\[[^\[\]]*\])")
@@ -38,7 +38,7 @@ _ANSWERS = re.compile(r"(yes|no)\b[,:]\s+", re.IGNORECASE)
 
 
 def to_plain(text: str) -> str:
-    """Without Markdown, on one line, with plain quotation marks and dashes; code without its backticks."""
+    """On one line, without Markdown and backticks, with plain quotation marks and dashes."""
     pieces = CODE_SPAN.split(unicodedata.normalize("NFKC", text).translate(_FOLDED))
     # Text, backticks, code, text, and so on.
     for at in range(0, len(pieces), 3):
@@ -47,7 +47,7 @@ def to_plain(text: str) -> str:
 
 
 def fold_lookalikes(text: str) -> str:
-    """Words of two alphabets in the one that they look like: else no rule knows a name or a unit in them."""
+    """Rewrites words of mixed alphabets in the one that they look like, so that the rules recognize them."""
     return text if text.isascii() else _WORD.sub(lambda word: _fold(word[0]), text)
 
 
@@ -57,21 +57,20 @@ def _fold(word: str) -> str:
 
 @lru_cache(maxsize=8192)
 def read_stems(text: str) -> frozenset[str]:
-    """Of the words with content."""
     return frozenset(term for term in split_terms(text) if not term.isdigit())
 
 
 def find_unsaid(statement: str, source: str) -> str:
-    """What the statement has and the source has not, in words; empty where there is nothing."""
+    """A literal that the source lacks, in words; empty where there is none."""
     return next(_find_unsaid(statement, source), "")
 
 
 def _find_unsaid(statement: str, source: str) -> Iterator[str]:
     plain = to_plain(statement)
-    yield from (f"the source does not say {one}" for one in _find_unsaid_numbers(plain, source))
+    yield from (f"the source does not say {number}" for number in _find_unsaid_numbers(plain, source))
     prose = to_plain(CODE_SPAN.sub(" ` ", statement))
-    yield from (f"the source does not have `{one}`" for one in _find_code(statement, prose) if not _has(one, source))
-    yield from (f"the source does not name {one}" for one in _find_names(prose) if not _has_name(one, source))
+    yield from (f"the source does not have `{code}`" for code in _find_code(statement, prose) if not _has(code, source))
+    yield from (f"the source does not name {name}" for name in _find_names(prose) if not _has_name(name, source))
     yield from _find_turned(plain, source)
     for words in _QUOTATION.findall(plain):
         if len(words.split()) >= 3 and words.lower() not in source.lower():
@@ -84,12 +83,16 @@ def _find_unsaid(statement: str, source: str) -> Iterator[str]:
 def _find_unsaid_numbers(plain: str, source: str) -> Iterator[str]:
     theirs, units = list(read_numbers(source)), read_units(source)
     # "Two kinds" may count what the source only names: that is for the reader to see.
-    firm = (one for one in read_numbers(plain) if one.unit or not (one.is_spelled or _has(one.written, source)))
-    return (one.written for one in firm if not any(_is_said(one, other, units) for other in theirs))
+    firm = (
+        number
+        for number in read_numbers(plain)
+        if number.unit or not (number.is_spelled or _has(number.written, source))
+    )
+    return (ours.written for ours in firm if not any(_is_said(ours, other, units) for other in theirs))
 
 
 def _is_said(ours: Number, theirs: Number, units: set[str]) -> bool:
-    """In a range, or under the head of a column, the unit stands elsewhere."""
+    """In a range or under a column's head, the unit stands elsewhere."""
     same_unit = not ours.unit or ours.unit == theirs.unit or (not theirs.unit and ours.unit in units)
     return same_unit and math.isclose(abs(ours.value), abs(theirs.value))
 
@@ -100,9 +103,9 @@ def _is_said(ours: Number, theirs: Number, units: set[str]) -> bool:
 def _find_code(statement: str, prose: str) -> Iterator[str]:
     yield from (found[2].strip() for found in CODE_SPAN.finditer(statement))
     for found in _IDENTIFIER.finditer(prose):
-        one = found[0].rstrip(".")
-        if len(one) > 1 and not _GLUED.fullmatch(one):
-            yield one
+        code = found[0].rstrip(".")
+        if len(code) > 1 and not _GLUED.fullmatch(code):
+            yield code
 
 
 def _has(code: str, source: str) -> bool:
@@ -114,7 +117,7 @@ def _has(code: str, source: str) -> bool:
 
 
 def _find_names(prose: str) -> Iterator[str]:
-    """Words that are capital though they open nothing, and those that are all capitals."""
+    """Capitalized words that open no sentence, and words in all capitals."""
     for found in _CAPITAL.finditer(prose):
         opens = _OPENS.search(prose[max(found.start() - 8, 0) : found.start()]) is not None
         if found[0].isupper() or not opens:
@@ -122,7 +125,7 @@ def _find_names(prose: str) -> Iterator[str]:
 
 
 def _has_name(name: str, source: str) -> bool:
-    """Itself, another form of it ("American" for "America"), or the words that an acronym stands for."""
+    """The name, another form of it ("American" for "America"), or the words of an acronym."""
     words = _words_of(source)
     if read_stems(name) <= read_stems(source) or set(_words_of(name)) <= set(words):
         return True
@@ -141,9 +144,11 @@ def _words_of(text: str) -> tuple[str, ...]:
 
 
 def find_denial(statement: str, sentences: Sequence[str]) -> str:
-    """One "not" more or less than in every sentence that has hardly another word."""
-    alike = [one for one in sentences if _share(statement, one) >= ALIKE]
-    if alike and all((_count_denied(one, statement) - _count_denied(statement, one)) % 2 for one in alike):
+    """Every sentence with nearly the same words has one "not" more or less."""
+    alike = [sentence for sentence in sentences if _share(statement, sentence) >= ALIKE]
+    if alike and all(
+        (_count_denied(sentence, statement) - _count_denied(statement, sentence)) % 2 for sentence in alike
+    ):
         return "the source says it with one “not” more or less"
     return ""
 
@@ -169,7 +174,7 @@ def _find_turned(plain: str, source: str) -> Iterator[str]:
 
 
 def strip_answer(statement: str) -> str:
-    """The claim itself, without "Yes,"."""
+    """The claim without "Yes,"."""
     return _ANSWERS.sub("", statement, count=1) if _ANSWERS.match(statement) else statement
 
 
@@ -179,7 +184,7 @@ def _share(one: str, other: str) -> float:
 
 
 def _count_denied(sentence: str, other: str) -> int:
-    """Each "not", but that of an aside of which the other sentence does not speak: ", not the driver, decides"."""
+    """Counts each "not", except in asides on something the other sentence does not mention: ", not the driver, decides"."""
     theirs = read_stems(other)
     asides = _ASIDE.findall(sentence.replace("’", "'"))
     return _count_denials(sentence) - sum(theirs.isdisjoint(read_stems(aside)) for aside in asides)

@@ -21,12 +21,11 @@ _CODE_OR_SHOWN = re.compile(
 _UNFINISHED = re.compile(r"\[[\^\d\s,;–-]{0,160}|【[^】\n]{0,84}|\([^()\n]{0,160}")
 
 Mark = tuple[int, ...]
-"""The passages that it points to."""
 Part = str | Mark
 
 
 def read_marks(text: str, numbered: Container[int]) -> list[Part]:
-    """The text and the marks in it, of passages that there are. Brackets inside code are code."""
+    """The text and its marks of known passages. Brackets inside code are code."""
     parts: list[Part] = []
     at = 0
     for found in _CODE_OR_MARK.finditer(text):
@@ -38,7 +37,7 @@ def read_marks(text: str, numbered: Container[int]) -> list[Part]:
 
 
 def drop_marks(text: str) -> str:
-    """An answer as it is shown, without its marks. Brackets in code stay, and those that the book has are escaped."""
+    """An answer without its marks. Brackets in code and escaped brackets stay."""
     return _CODE_OR_SHOWN.sub(lambda found: found["code"] or "", text)
 
 
@@ -46,7 +45,7 @@ def _read_numbers(mark: str) -> Iterable[int]:
     if mark.startswith("【"):
         return [int(re.findall(r"\d+", mark)[0])]
     ranges = re.findall(r"(\d+)(?:\s?[–-]\s?(\d+))?", mark.partition("]")[0])
-    spread = (range(int(one), min(int(last or one), int(one) + MOST_NUMBERS) + 1) for one, last in ranges)
+    spread = (range(int(first), min(int(last or first), int(first) + MOST_NUMBERS) + 1) for first, last in ranges)
     return dict.fromkeys(number for numbers in spread for number in numbers)
 
 
@@ -60,9 +59,9 @@ def cited_numbers(parts: Iterable[Part]) -> tuple[int, ...]:
 
 
 def keep_marks(parts: Sequence[Part], cites: Sequence[int]) -> tuple[Part, ...]:
-    """Marks of these passages stay where they are; those that have none get one at the end."""
-    kept = [part if isinstance(part, str) else tuple(one for one in part if one in cites) for part in parts]
-    unmarked = tuple(one for one in cites if one not in cited_numbers(kept))
+    """Marks of these passages stay; passages without one get it at the end."""
+    kept = [part if isinstance(part, str) else tuple(number for number in part if number in cites) for part in parts]
+    unmarked = tuple(cite for cite in cites if cite not in cited_numbers(kept))
     if len(unmarked) < len(cites):
         return (*kept, unmarked)
     # Before the full stop, or in the last cell of a row.
@@ -77,13 +76,13 @@ def without_marks(parts: Iterable[Part]) -> str:
 
 
 def write_marks(parts: Iterable[Part], shown: Mapping[int, int]) -> str:
-    """The text with each mark as its number is shown; a number that is not shown leaves no trace."""
+    """The text with the numbers that readers see; marks without one disappear."""
     text = ""
     for part in parts:
         if isinstance(part, str):
             text = text.rstrip(" ") + part if not part[:1].isalnum() and text.endswith(" ") else text + part
         else:
-            text += "".join(f"[{number}]" for number in dict.fromkeys(shown[one] for one in part if one in shown))
+            text += "".join(f"[{number}]" for number in dict.fromkeys(shown[mark] for mark in part if mark in shown))
     return text.rstrip()
 
 
@@ -91,7 +90,7 @@ def write_marks(parts: Iterable[Part], shown: Mapping[int, int]) -> str:
 
 
 def find_marks_end(text: str, at: int, final: bool) -> int | None:
-    """Behind the marks that follow on this line; None while more text could make another one."""
+    """The end of the marks that follow on this line; None while more text could add one."""
     end = at
     while True:
         start = len(text) - len(text[at:].lstrip(" \t"))
@@ -103,7 +102,7 @@ def find_marks_end(text: str, at: int, final: bool) -> int | None:
 
 
 def find_marks_line(text: str, at: int, final: bool) -> int | None:
-    """As above for a line that holds nothing but marks; `at` where it holds anything else."""
+    """The same for a line of nothing but marks; `at` where it holds anything else."""
     start = len(text) - len(text[at:].lstrip())
     if start == len(text):
         return at if final else None

@@ -17,11 +17,11 @@ KB:kilobyte KiB MB:megabyte MiB GB:gigabyte GiB TB:terabyte rad:radian deg:°,de
 mol:mole
 """
 UNIT_OF: dict[str, str] = {}
-"""As it is written → its one name."""
+"""Spelling → name."""
 for _entry in _UNITS.split():
     _name, _, _others = _entry.partition(":")
     _names = (_name, *filter(None, _others.split(",")))
-    UNIT_OF |= dict.fromkeys((*_names, *(f"{one}s" for one in _names if len(one) > 2)), _name)
+    UNIT_OF |= dict.fromkeys((*_names, *(f"{name}s" for name in _names if len(name) > 2)), _name)
 UNIT = "|".join(map(re.escape, sorted(UNIT_OF, key=len, reverse=True)))
 
 _SMALL = """
@@ -47,7 +47,6 @@ _NUMBER = re.compile(
 class Number:
     value: float
     unit: str
-    """Empty where none follows."""
     written: str
     is_spelled: bool
 
@@ -65,12 +64,12 @@ def read_numbers(plain: str) -> Iterator[Number]:
 
 
 def read_units(plain: str) -> set[str]:
-    """Those that are named anywhere, as in the head of a table."""
+    """Units that are named anywhere, as in a table's head."""
     return {UNIT_OF[word] for word in re.findall(r"[^\W\d_]{2,}|%", plain) if word in UNIT_OF}
 
 
 def _name_unit(written: str | None) -> str:
-    """Case tells "mW" from "MW"; where it tells nothing, it does not matter."""
+    """Case matters only where two units differ by it ("mW", "MW")."""
     if not written:
         return ""
     return "%" if written.lower() == "per cent" else UNIT_OF.get(written) or UNIT_OF.get(written.lower()) or written

@@ -1,4 +1,4 @@
-"""The answer as it grows: what is shown, what waits for something under it, and what stands where it has a gap."""
+"""The answer as it grows: what is shown, what waits for something below it, and what marks a gap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT_OUT = "*(left out: the book does not support it)*"
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What stands between two sentences that are shown, whatever was taken out between them."""
+    """The white space between two shown sentences, whatever was taken out between them."""
 
     newlines: int = 0
     prefix: str = ""
@@ -29,13 +29,13 @@ class Gap:
 
 
 def gap_before(cut: Cut) -> Gap:
-    # Indented further, a fence would be no fence where the list around it was taken out.
+    # Indented further, it would be no fence if the list around it was taken out.
     prefix = " " * min(len(cut.prefix), 3) if cut.kind == "code" and not cut.is_item else cut.prefix
     return Gap(min(cut.lead.count("\n"), 2), prefix)
 
 
 Write = Callable[[], str]
-"""Gives the text when it is put on the page: marks are numbered in the order in which they are shown."""
+"""Writes the text when it is shown: marks are numbered in the order shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +44,25 @@ class _Waiting:
     gap: Gap
     write: Write
     is_hole: bool = False
-    """It says that an item or a row was left out."""
+    """It stands for an item or row that was left out."""
 
 
 class Page:
-    """Takes cuts in their order: each is shown, waits, or is left out."""
-
     def __init__(self) -> None:
         self.text = ""
         self._gap = Gap()
         self._waiting: list[_Waiting] = []
-        """Headings, openings of lists, heads of tables: shown if anything under them is."""
+        """Headings, openings and table heads: shown once something below them is."""
         self._before: Cut | None = None
         self._line: Cut | None = None
-        """The item or row that the last cuts belong to, …"""
+        """The current list item or row, …"""
         self._missing = self._shown = False
         """… whether something of it was left out, and whether something is shown."""
         self._in_list = False
-        """Something of this list or table is shown."""
+        """Whether something of this list or table is shown."""
 
     def enter(self, cut: Cut) -> None:
-        """A cut that is shown, made to wait or left out next."""
+        """Announces the next cut, before it is shown, waits or is left out."""
         goes_on = cut.goes_on(self._before)
         if cut.opens_line and (cut.is_item or cut.kind == "row" or not _is_inside(cut)):
             self._close_line()
@@ -98,7 +96,7 @@ class Page:
         self.text += gap.write(first=not self.text) + text
 
     def _close_line(self) -> None:
-        """Where all of an item or a row is gone, a reader sees that one was there."""
+        """Marks an item or row of which nothing was shown."""
         line, missing, self._missing = self._line, self._missing and not self._shown, False
         if line is None or not missing:
             return
@@ -113,7 +111,7 @@ class Page:
             self.wait(line, lambda: text, is_hole=True)
 
     def _close_openings(self, cut: Cut, goes_on: bool) -> None:
-        """What waits in vain: nothing under it was kept, and now something else begins."""
+        """Drops openings under which nothing was kept."""
         gap, kept = Gap(), list[_Waiting]()
         for waiting in self._waiting:
             if self._is_over(waiting, cut, goes_on):
@@ -142,10 +140,10 @@ class Page:
 
 
 def _is_inside(cut: Cut) -> bool:
-    """A line that belongs to the item above it."""
+    """An indented line belongs to the item above it."""
     return cut.prefix[:1] in (" ", "\t")
 
 
 def _level(cut: Cut) -> int:
-    """A bold line is a heading below all others."""
+    """A bold line ranks below all headings."""
     return len(cut.text) - len(cut.text.lstrip("#")) or 7

@@ -1,4 +1,4 @@
-"""A passage as it is read: what proves something in it, its sentences, and where words of it stand."""
+"""A passage prepared for the check: its premise, its literals and its sentences."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from askbook.answer.check.literals import read_stems, to_plain
-from askbook.answer.units import Unit, may_quote, split_blocks, split_sentences
+from askbook.answer.units import Span, Unit, may_quote, split_blocks, split_sentences
 from askbook.domain import Chunk
 
-Span = tuple[int, int]
 NEAR = 4
-"""A statement is read beside so many sentences alone: in a long passage the reader overlooks what differs."""
+"""How many sentences a statement is also read against: in a long passage the reader overlooks differences."""
 
 # A text that speaks to the assistant says nothing about the book's subject.
 _TO_MODEL = re.compile(
@@ -34,29 +33,29 @@ _CELL_RULE = re.compile(r"[\s|:-]+")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One passage, read once. Of what speaks to the assistant, or what no reader sees, nothing is in it."""
+    """A passage without text that speaks to the assistant or that no reader sees."""
 
     text: str
     premise: str
     """Its headings and its text, as the reader was taught to read it."""
     literal: str
-    """The same on one line, without Markdown and once more as it is: literals are looked for in it."""
+    """The same on one line, once without Markdown and once as it is, to look for literals."""
     sentences: tuple[Span, ...]
-    """Sentences, items, rows of tables, lines of listings: places in `text`."""
+    """Sentences, items, table rows and code lines, as places in `text`."""
 
     def find_verbatim(self, statement: str) -> Span | None:
-        """Where these very words stand as a whole sentence: nothing before or behind them can turn their meaning."""
+        """Where these very words are a whole sentence, so that no context can change their meaning."""
         wanted = _strip(statement)
         return next((span for span in self.sentences if _strip(self.text[slice(*span)]) == wanted), None)
 
     def find_nearest(self, statement: str) -> Span:
-        """The sentence that shares most with it, and the next one where that has what this one lacks."""
+        """The sentence that shares most words with it, and its neighbour if that has some of the rest."""
         near = self.pick(statement, 2)
         spans = [self.sentences[at] for at in (near if len(near) == 2 and abs(near[0] - near[1]) == 1 else near[:1])]
         return (min(spans)[0], max(spans)[1]) if spans else (0, len(self.text))
 
     def pick(self, statement: str, count: int) -> list[int]:
-        """The sentences that have most of its words, each with some that those before it lack."""
+        """The sentences with most of its words, each adding some."""
         missing = read_stems(to_plain(statement))
         stems = [read_stems(self.text[start:end]) for start, end in self.sentences]
         picked: list[int] = []
@@ -70,7 +69,7 @@ class Read:
         return picked
 
     def narrow(self, statement: str) -> str:
-        """As the premise, with the sentences alone that are nearest to the statement."""
+        """The premise with only the sentences nearest to the statement."""
         near = "\n".join(self.text[slice(*self.sentences[at])] for at in sorted(self.pick(statement, NEAR)))
         return f"{self.premise.partition(chr(10))[0]}\n{near}"
 
@@ -85,7 +84,7 @@ def _read(text: str, headings: tuple[str, ...]) -> Read:
     others = [line for line in _lines(text, 0, len(text)) if not any(_meet(line, span) for span in spans)]
     hidden = [line for line in others if not may_quote(text[slice(*line)])]
     orders = [*hidden, *(span for span in (*spans, *others) if _TO_MODEL.search(text[slice(*span)]))]
-    sentences = tuple(one for one in spans if not any(_meet(one, order) for order in orders))
+    sentences = tuple(span for span in spans if not any(_meet(span, order) for order in orders))
     kept = list(text)
     for start, end in orders:
         kept[start:end] = " " * (end - start)

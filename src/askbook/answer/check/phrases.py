@@ -28,7 +28,7 @@ _FOOTER = re.compile(r"\W*(?:sources?|references|citations?|further reading|foot
 
 
 def says_absent(text: str) -> bool:
-    """ "The book does not mention it": no claim about the subject, but about the book."""
+    """ "The book does not mention it" is no claim about the subject."""
     return _ABSENT.search(text.replace("’", "'")) is not None
 
 
@@ -37,7 +37,7 @@ def is_courtesy(text: str) -> bool:
 
 
 def is_footer(text: str) -> bool:
-    """The heading of a list of sources; the reader gets one without it."""
+    """The heading of a list of sources, which every door shows by itself."""
     return _FOOTER.fullmatch(text) is not None
 
 

@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from askbook.answer.check.marks import find_marks_end, find_marks_line
+from askbook.answer.units import ABBREVIATIONS, BEFORE_NUMBERS
 
 CutKind = Literal["text", "heading", "row", "code", "rule"]
 
 DECIDES = 8
-"""So many characters of a line tell whether it opens a list, a heading, a listing or a table."""
+"""How many characters tell whether a line opens a list, heading, listing or table."""
 OPEN_CHARS = 300
-"""A bracket or code that is not closed after so many characters never will be."""
+"""After so many characters, an open bracket or code span counts as never closed."""
 WORD_CHARS = 30
 LABEL_CHARS, LABEL_WORDS = 80, 6
 LONGEST = 2000
-"""A sentence or line that has not ended after so many characters is cut where it stands."""
+"""Longer sentences and lines are cut here."""
 
 _PREFIX = re.compile(r"[ \t]*(?:>[ \t]?)*(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)?")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
@@ -31,12 +32,10 @@ _BOLD_LINE = re.compile(r"(\*\*|__)[^*_\n]+\1:?$|(\*\*|__)[^*_\n]+:\2$")
 _RULE = re.compile(r"([-*_=])(?:[ \t]*\1){2,}[ \t]*$")
 _CLOSERS = "\"'”’»)*_"
 _STOPS = f".!?…{_CLOSERS}"
-# Possessive, and never from the middle of a run: "!!!!" is looked at once.
+# Possessive, and never from inside a run, so that "!!!!" takes linear time.
 _BREAK = re.compile(rf"\n|(?<![.!?…])[.!?…]++[{_CLOSERS}]*+(?=\s)|[。！？]++[」』”）]*+")
 _LABEL = re.compile(r"(\*\*|__)[^*_]+\1$")
 _WHOLE = re.compile(r"(?<!\d)[.!?…。！？][\"'”’»)*_]*(?:\s*[\[【][^\[\]【】]*[\]】])*$")
-_ABBREVIATED = "e.g i.e cf vs al approx dr mr mrs ms prof st inc ltd co fig eq no sec ch vol pp p ed ref v"
-_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,6 @@ class Cut:
 
     kind: CutKind
     lead: str
-    """White space before it."""
     prefix: str
     """What makes its line a list item or a quotation."""
     text: str
@@ -64,7 +62,7 @@ class Cut:
 
 
 def is_whole(cut: Cut) -> bool:
-    """Whether it has an end of its own: what was cut short may mean something else than all of it."""
+    """Whether it ends by itself: half a sentence may mean something else."""
     match cut.kind:
         case "text":
             return _WHOLE.search(cut.text.rstrip()[-OPEN_CHARS:]) is not None
@@ -81,11 +79,11 @@ class Cutter:
         self._rest = ""
         self._begun = False
         self._seen = 0
-        """How far the text that begins `_rest` was looked through in vain."""
+        """How far `_rest` was searched for an end in vain."""
         self._listing: Cut | None = None
-        """A listing whose end has not come, and …"""
+        """An open listing, and …"""
         self._lines: list[str] = []
-        """… what of it was taken out of `_rest`."""
+        """… its lines so far."""
 
     def feed(self, text: str) -> Iterator[Cut]:
         before, self._rest = self._rest[-1:], self._rest + text
@@ -113,7 +111,7 @@ class Cutter:
         # The indent belongs to the line, not to the space before it.
         lead = lead[: lead.rfind("\n") + 1]
         body = self._rest[len(lead) :]
-        opening = _open_line(body, 0, final)
+        opening = _open_line(body, final)
         if opening is None:
             return None
         kind, start = opening
@@ -122,8 +120,10 @@ class Cutter:
         if kind == "code":
             self._listing, self._lines, self._rest = Cut(kind, lead, body[:start], ""), [], body[start:]
             return self._end_listing(final)
-        end = _find_line(body, start, final)
-        return None if end is None else self._cut_off(kind, lead, body[:start], body[start:end])
+        end = body.find("\n", start)
+        if end < 0 and not final and len(body) <= LONGEST:
+            return None
+        return self._cut_off(kind, lead, body[:start], body[start : len(body) if end < 0 else end])
 
     def _cut_text(self, lead: str, prefix: str, body: str, final: bool) -> Cut | None:
         end, self._seen = _find_text_end(body, final, self._seen)
@@ -135,13 +135,13 @@ class Cutter:
         return Cut(kind, lead, prefix, text)
 
     def _end_listing(self, final: bool) -> Cut | None:
-        """Up to its closing fence and the marks behind it."""
+        """Up to the closing fence and the marks after it."""
         assert self._listing is not None
         while True:
             newline = self._rest.find("\n")
             if newline < 0 and not final:
                 if len(self._rest) > LONGEST:
-                    # Too long to be the fence that closes: what comes behind it on this line is no fence either.
+                    # Too long for a closing fence, whatever follows on this line.
                     self._lines.append(self._rest)
                     self._rest = ""
                 return None
@@ -167,42 +167,35 @@ def closes(line: str, opening: str) -> bool:
     return fence is not None and len(bare) >= len(fence[0]) and not bare.strip(fence[0][0])
 
 
-def _find_line(body: str, at: int, final: bool) -> int | None:
-    end = body.find("\n", at)
-    if end >= 0:
-        return end
-    return len(body) if final or len(body) > LONGEST else None
-
-
-def _open_line(text: str, at: int, final: bool) -> tuple[CutKind, int] | None:
-    """What the line that begins here is, and where its own text begins; None while that is open."""
-    stop = text.find("\n", at, at + LONGEST)
+def _open_line(text: str, final: bool) -> tuple[CutKind, int] | None:
+    """The line's kind and where its own text begins; None while more text could change that."""
+    stop = text.find("\n", 0, LONGEST)
     whole = final or stop >= 0
-    line = text[at : stop if stop >= 0 else at + LONGEST]
+    line = text[: stop if stop >= 0 else LONGEST]
     if whole and _RULE.fullmatch(line.strip()):
-        return "rule", at + len(line) - len(line.lstrip())
+        return "rule", len(line) - len(line.lstrip())
     prefix = _PREFIX.match(line)
     start = prefix.end() if prefix else 0
     own = line[start:]
     if not whole and len(own) < DECIDES:
         return None
     if not whole and (own.startswith(("**", "__")) or not own.strip("-*_= \t")):
-        # Only its end tells a bold line, which is a heading, from a sentence that begins in bold.
-        return None if len(own) < OPEN_CHARS else ("text", at + start)
+        # Only the end tells a bold line, which is a heading, from a sentence that begins in bold.
+        return None if len(own) < OPEN_CHARS else ("text", start)
     if _FENCE.match(own):
-        return "code", at + start
+        return "code", start
     if own.startswith("|"):
-        return "row", at + start
+        return "row", start
     if _HEADING.match(own) or (len(own) < OPEN_CHARS and _BOLD_LINE.fullmatch(own.rstrip())):
-        return "heading", at + start
-    return "text", at + start
+        return "heading", start
+    return "text", start
 
 
 # --- sentences ------------------------------------------------------------------------------------
 
 
 def _find_text_end(body: str, final: bool, seen: int) -> tuple[int | None, int]:
-    """Where its first sentence ends, if it is sure to, and how far nothing can end it any more."""
+    """Where the first sentence ends, if that is certain, and how far the search need not look again."""
     if len(body) > LONGEST:
         body, final = body[:LONGEST], True
     for found in _BREAK.finditer(body, seen):
@@ -217,7 +210,7 @@ def _find_text_end(body: str, final: bool, seen: int) -> tuple[int | None, int]:
 
 
 def _end_at_line(body: str, newline: int, final: bool) -> int | None:
-    """Where a line's end ends the text: at a blank line, or before a line that opens something; else −1."""
+    """Whether the line's end ends the text: before a blank line or an opening line; −1 if not."""
     marks = find_marks_line(body, newline, final)
     if marks is None or marks > newline:
         return marks
@@ -226,15 +219,16 @@ def _end_at_line(body: str, newline: int, final: bool) -> int | None:
         return newline if final or rest.count("\n") > 1 else None
     if re.match(r"\n[ \t]*\n", rest) or rest.lstrip()[0] in "[【":
         return newline
-    opening = _open_line(body, newline + 1, final)
+    line = rest[1:]
+    opening = _open_line(line, final)
     if opening is None:
         return None
     kind, start = opening
-    return newline if kind != "text" or body[newline + 1 : start].strip() else -1
+    return newline if kind != "text" or line[:start].strip() else -1
 
 
 def _end_at_stop(body: str, found: re.Match[str], final: bool) -> int | None:
-    """Behind a full stop and its marks, if it ends the sentence; else −1."""
+    """The end after a full stop and its marks; −1 if the sentence goes on."""
     end = _find_marks(body, found.end(), final)
     if end is None:
         return None
@@ -245,7 +239,7 @@ def _end_at_stop(body: str, found: re.Match[str], final: bool) -> int | None:
 
 
 def _find_marks(body: str, at: int, final: bool) -> int | None:
-    """Marks behind a full stop belong to its sentence: on the same line, or alone on the next."""
+    """Marks after a full stop belong to its sentence: on the same line, or alone on the next."""
     end = find_marks_end(body, at, final)
     if end is None or end > at or not body[at:].lstrip(" \t").startswith("\n"):
         return end
@@ -260,16 +254,17 @@ def _ends_sentence(body: str, found: re.Match[str], after: str) -> bool:
         return False
     if found.start() < LABEL_CHARS and len(before.split()) <= LABEL_WORDS and _LABEL.fullmatch(before + found[0]):
         return False
-    return not found[0].startswith(".") or found[0].startswith("..") or not _is_abbreviation(before)
+    return not found[0].startswith(".") or found[0].startswith("..") or not _is_abbreviation(before, after)
 
 
 def _is_open(tail: str) -> bool:
-    """Inside code, or inside brackets."""
+    """Inside code or brackets."""
     return tail.count("`") % 2 == 1 or tail.rfind("(") > tail.rfind(")") or tail.rfind("[") > tail.rfind("]")
 
 
-def _is_abbreviation(before: str) -> bool:
+def _is_abbreviation(before: str, after: str) -> bool:
     word = re.split(r"[^\w.]", before[-WORD_CHARS:])[-1]
-    initial = len(word) == 1 and word.isupper() and word != "I"
-    number = word.isdigit() and len(word) <= 3 and len(before.split()) <= 2
-    return word.lower() in _ABBREVIATIONS or initial or number
+    is_initial = len(word) == 1 and word.isupper() and word != "I"
+    is_ordinal = word.isdigit() and len(word) <= 3 and len(before.split()) <= 2
+    names_number = word.lower() in BEFORE_NUMBERS and after[0].isdigit()
+    return word.lower() in ABBREVIATIONS or names_number or is_initial or is_ordinal

@@ -14,20 +14,21 @@ from askbook.answer.check.literals import (
     strip_answer,
     to_plain,
 )
-from askbook.answer.check.passages import Read, Span, read_passage
+from askbook.answer.check.passages import Read, read_passage
+from askbook.answer.units import Span
 from askbook.domain import Passage
 from askbook.reading.reader import Reader
 
 BAR = 0.5
 """From this chance on a sentence is shown. Chosen and measured in docs/decisions/0010."""
 UNSURE, SURE = 0.2, 0.8
-"""Between the two a model is asked, where there is one."""
+"""Between the two, the judge is asked, if there is one."""
 OPENS = 0.35
-"""For headings, openings and heads of tables, which say little: what the book contradicts is far below."""
+"""For headings, openings and table heads, which say little; contradictions score far lower."""
 WORDS = 0.7
-"""Without a reader: so many of a sentence's words with content must be in the passage."""
+"""Without a reader: the share of a sentence's content words that the passage must hold."""
 TRIED = 3
-"""So many passages that were found and not cited are read for a sentence."""
+"""How many uncited passages are read for a sentence."""
 UNSAID = "the source does not say this"
 
 Numbered = Mapping[int, Passage]
@@ -37,9 +38,8 @@ Numbered = Mapping[int, Passage]
 class Support:
     chance: float
     places: Mapping[int, Span] = field(default_factory=dict[int, Span])
-    """Of each passage that says it, or may: where, in its text."""
+    """By passage: where its text says it, or may."""
     why: str = UNSAID
-    """Why not, where the chance is too small."""
     verbatim: bool = False
 
     @property
@@ -48,44 +48,44 @@ class Support:
 
 
 def find_verbatim(statement: str, cited: Sequence[int], numbered: Numbered) -> Support | None:
-    """Whole sentences of the book, word by word, in a cited passage before the others."""
-    for number in sorted(numbered, key=lambda one: one not in cited):
+    """A whole sentence of the book, preferably of a cited passage."""
+    for number in sorted(numbered, key=lambda number: number not in cited):
         if place := read_passage(numbered[number].chunk).find_verbatim(statement):
             return Support(1.0, {number: place}, verbatim=True)
     return None
 
 
 async def find_support(statement: str, cited: Sequence[int], numbered: Numbered, reader: Reader | None) -> Support:
-    """By cited passages alone or together, or else by one that was found beside them."""
+    """From the cited passages, alone or together, or else from an uncited one."""
     if not numbered:
         return Support(0.0, why="nothing was found in the book")
-    reads = {number: read_passage(one.chunk) for number, one in numbered.items()}
+    reads = {number: read_passage(passage.chunk) for number, passage in numbered.items()}
     others = [number for number in reads if number not in cited]
     claim = fold_lookalikes(re.sub(r"\*\*|__", "", strip_answer(statement)).strip())
     tried = [await _weigh(claim, {number: reads[number]}, reader) for number in cited]
-    if good := [one for one in tried if one.chance >= BAR]:
-        places = {number: place for one in good for number, place in one.places.items()}
-        return Support(max(one.chance for one in good), places)
+    if good := [support for support in tried if support.chance >= BAR]:
+        places = {number: place for support in good for number, place in support.places.items()}
+        return Support(max(support.chance for support in good), places)
     if len(cited) > 1:
         tried.append(await _weigh(claim, {number: reads[number] for number in cited}, reader))
     if not tried or tried[-1].chance < BAR:
         words = read_stems(to_plain(claim))
-        near = sorted(others, key=lambda one: -len(words & read_stems(reads[one].literal)))
+        near = sorted(others, key=lambda other: -len(words & read_stems(reads[other].literal)))
         tried += [await _weigh(claim, {number: reads[number]}, reader) for number in near[:TRIED]]
-    best = max(tried, key=lambda one: one.chance)
+    best = max(tried, key=lambda support: support.chance)
     return replace(best, why=tried[0].why)
 
 
 async def _weigh(claim: str, reads: Mapping[int, Read], reader: Reader | None) -> Support:
-    """What these passages, taken together, make of it."""
-    source = " ".join(one.literal for one in reads.values())
-    sentences = [one.text[slice(*span)] for one in reads.values() for span in one.sentences]
+    """What these passages together say of it."""
+    source = " ".join(read.literal for read in reads.values())
+    sentences = [read.text[slice(*span)] for read in reads.values() for span in read.sentences]
     if why := find_unsaid(claim, source) or find_denial(claim, sentences):
         return Support(0.0, why=why)
-    places = {number: one.find_nearest(claim) for number, one in reads.items()}
+    places = {number: read.find_nearest(claim) for number, read in reads.items()}
     if reader is None:
         words = read_stems(to_plain(claim))
         return Support(float(len(words & read_stems(source)) >= WORDS * max(len(words), 1)), places)
-    whole = await reader.check(claim, [one.premise for one in reads.values()])
-    near = await reader.check(claim, ["\n".join(one.narrow(claim) for one in reads.values())])
+    whole = await reader.check(claim, [read.premise for read in reads.values()])
+    near = await reader.check(claim, ["\n".join(read.narrow(claim) for read in reads.values())])
     return Support(max(whole, near), places)

@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
-from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
+from rich.progress import TaskID, TaskProgressColumn
 
 from askbook.backup.archive import open_archive, save_archive
 from askbook.backup.holdings import Header, Holdings, Watcher, read_holdings
 from askbook.backup.restore import restore as restore_into
-from askbook.cli.render import clean, err, out, print_json, progress_bar
+from askbook.cli.render import err, out, print_json, progress_bar
 from askbook.cli.running import run_async
 from askbook.errors import InputError
 from askbook.settings import Settings, load_settings, load_settings_of_file, load_settings_of_home
@@ -122,12 +122,12 @@ def _show(header: Header, what: str, as_json: bool) -> None:
         return print_json(CarriedOver.model_validate(header, from_attributes=True))
     parts = ", ".join(f"{table} {header.rows[table]}" for table in ("books", "chunks", "threads", "keys", "jobs"))
     embedder = f"vectors of {header.embedder}" if header.embedder else "no vectors"
-    out.print(clean(f"{what}: {parts}; {embedder}."))
+    out.say(f"{what}: {parts}; {embedder}.")
 
 
 @contextmanager
 def _progress() -> Iterator[Watcher]:
-    with progress_bar(TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn()) as progress:
+    with progress_bar(TaskProgressColumn()) as progress:
         tasks: dict[str, TaskID] = {}
 
         def watch(step: str, done: int, total: int) -> None:

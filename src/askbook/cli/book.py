@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import MofNCompleteColumn
 
 from askbook.book.reader import explain_layout, read_book, read_lessons
 from askbook.cli.render import err, out, print_json, progress_bar, show_finished, show_problems
@@ -154,7 +154,7 @@ async def refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode
 
 @contextmanager
 def progress_bars() -> Iterator[Watcher]:
-    with progress_bar(TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn()) as progress:
+    with progress_bar(MofNCompleteColumn()) as progress:
         reading = progress.add_task("reading", total=None)
         embedding = progress.add_task("embedding", total=None, visible=False)
 

@@ -10,6 +10,7 @@ from askbook.api.requests import SessionId, clean_body
 from askbook.domain import Replied
 from askbook.errors import InputError
 from askbook.shapes.answers import ChatResponse, ChatSource, CheckedStatement, RefusalBody
+from askbook.shapes.body import example
 
 ANY_BOOK = "askbook"
 """The model's name for the only book there is, or for the first; `askbook/ID` names one."""
@@ -69,11 +70,7 @@ class StreamOptions(_Sent):
 
 
 class CompletionRequest(_Sent):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"model": ANY_BOOK, "messages": [{"role": "user", "content": "What is a URDF file?"}]}]
-        }
-    )
+    model_config = example(model=ANY_BOOK, messages=[{"role": "user", "content": "What is a URDF file?"}])
 
     model: ModelName
     messages: list[SentMessage] = Field(
@@ -89,7 +86,7 @@ class CompletionRequest(_Sent):
 
 
 class ResponseRequest(_Sent):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"model": ANY_BOOK, "input": "What is a URDF file?"}]})
+    model_config = example(model=ANY_BOOK, input="What is a URDF file?")
 
     model: ModelName
     input: Annotated[str, Field(max_length=TEXT_MAX)] | Annotated[list[InputItem], Field(max_length=MESSAGES_MAX)] = (

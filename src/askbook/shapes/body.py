@@ -39,6 +39,11 @@ class Body(BaseModel):
         return cls(**same, **named)
 
 
+def example(**named: Any) -> ConfigDict:
+    """A body as the API's page shows it."""
+    return ConfigDict(json_schema_extra={"examples": [named]})
+
+
 def body_of(value: type, *left_out: str) -> type[Body]:
     """A body with the fields of a value of `domain`: their names and types, and what the API's page says of them."""
     hints = get_type_hints(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from askbook.domain import (
     ConfidenceLevel,
@@ -20,7 +20,7 @@ from askbook.domain import (
     to_public_id,
 )
 from askbook.shapes.answers import Count
-from askbook.shapes.body import Addressed, Body, body_of
+from askbook.shapes.body import Addressed, Body, body_of, example
 
 KEY_EXAMPLE: dict[str, Any] = {
     "key_id": "5f1b0c7c0e5b",
@@ -36,7 +36,7 @@ KEY_EXAMPLE: dict[str, Any] = {
 
 
 class KeyBody(body_of(Key, "scope")):
-    model_config = ConfigDict(json_schema_extra={"examples": [KEY_EXAMPLE]})
+    model_config = example(**KEY_EXAMPLE)
 
     tenant: str
     books: list[str] | None
@@ -48,7 +48,7 @@ class KeyBody(body_of(Key, "scope")):
 
 
 class CreatedKey(KeyBody):
-    model_config = ConfigDict(json_schema_extra={"examples": [{**KEY_EXAMPLE, "key": "askbook_5f1b0c7c0e5b_…"}]})
+    model_config = example(**KEY_EXAMPLE, key="askbook_5f1b0c7c0e5b_…")
 
     key: str = Field(description="Shown this once.")
 
@@ -104,32 +104,26 @@ class OpinionBody(body_of(Opinion)): ...
 
 
 class UsageResponse(Body):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "days": [
-                        {
-                            "day": "2026-11-16",
-                            "asked": 12,
-                            "levels": {"high": 6, "medium": 3, "low": 1},
-                            "refused": {"not_in_book": 2},
-                            "helpful": 4,
-                            "unhelpful": 1,
-                        }
-                    ],
-                    "opinions": [
-                        {
-                            "book_id": "robotics",
-                            "question": "What is a URDF file?",
-                            "helpful": False,
-                            "comment": "It does not say which version.",
-                            "given_at": "2026-11-16T09:30:00Z",
-                        }
-                    ],
-                }
-            ]
-        }
+    model_config = example(
+        days=[
+            {
+                "day": "2026-11-16",
+                "asked": 12,
+                "levels": {"high": 6, "medium": 3, "low": 1},
+                "refused": {"not_in_book": 2},
+                "helpful": 4,
+                "unhelpful": 1,
+            }
+        ],
+        opinions=[
+            {
+                "book_id": "robotics",
+                "question": "What is a URDF file?",
+                "helpful": False,
+                "comment": "It does not say which version.",
+                "given_at": "2026-11-16T09:30:00Z",
+            }
+        ],
     )
 
     days: list[UsageDayBody] = Field(description="Every day, the oldest first.")

@@ -51,7 +51,7 @@ def render_page(
     outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Sequence[Span]
 ) -> str:
     rebuilt = rebuild_text(chunks)
-    links, pictures = _Links(outline, public_id, lesson).resolve, _place_pictures(public_id, chunks)
+    links, pictures = _place_links(outline, public_id, lesson), _place_pictures(public_id, chunks)
     rendered = render_lesson(rebuilt.text, links, [rebuilt.find(one) for one in cited], rebuilt.anchors, pictures)
     has_title = rendered.headings and rendered.headings[0].level == 1
     at = outline.lessons.index(lesson)
@@ -86,33 +86,27 @@ def _template(name: str) -> Template:
     return Template(files("askbook").joinpath("web", name).read_text(encoding="utf-8"))
 
 
-class _Links:
+def _place_links(outline: Outline, public_id: str, lesson: OutlineLesson) -> Resolve:
     """Where the links of a lesson lead: to other lessons in the reader, to the web, or nowhere."""
+    lessons = {lesson.source_file: lesson for lesson in outline.lessons}
+    folder = posixpath.dirname(lesson.source_file)
 
-    def __init__(self, outline: Outline, public_id: str, lesson: OutlineLesson) -> None:
-        self._public_id = public_id
-        self._folder = posixpath.dirname(lesson.source_file)
-        self._lessons = {one.source_file: one for one in outline.lessons}
-
-    def resolve(self, href: str) -> str | None:
+    def place(href: str) -> str | None:
         try:
             parts = urlsplit(href)
         except ValueError:
             return None
-        if parts.scheme in ("http", "https") and parts.netloc:
-            return href
         if parts.scheme or parts.netloc:
-            return None
+            return href if parts.scheme in ("http", "https") and parts.netloc else None
         anchor = f"#{parts.fragment}" if parts.fragment else ""
         if not parts.path:
             return anchor or None
-        found = self._find(unquote(parts.path))
-        return read_url(self._public_id, found) + anchor if found else None
+        path = posixpath.normpath(posixpath.join(folder, unquote(parts.path))).lstrip("/")
+        names = [path, *(path + end for end in EXTENSIONS), *(f"{path}/README{end}" for end in EXTENSIONS)]
+        found = next((lessons[name] for name in names if name in lessons), None)
+        return read_url(public_id, found) + anchor if found else None
 
-    def _find(self, path: str) -> OutlineLesson | None:
-        whole = posixpath.normpath(posixpath.join(self._folder, path)).lstrip("/")
-        names = [whole, *(whole + end for end in EXTENSIONS), *(f"{whole}/README{end}" for end in EXTENSIONS)]
-        return next((self._lessons[name] for name in names if name in self._lessons), None)
+    return place
 
 
 def _contents(outline: Outline, public_id: str, current: OutlineLesson, rendered: Rendered) -> str:

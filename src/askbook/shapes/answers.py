@@ -67,12 +67,10 @@ class SearchResult(Addressed, ChunkPlace):
     @classmethod
     def from_passage(cls, passage: Passage) -> Self:
         return cls.of(
+            passage,
             passage.chunk,
             chunk_id=passage.chunk.id,
             score=passage.rating,
-            rank=passage.rank,
-            similarity=passage.similarity,
-            keyword_score=passage.keyword_score,
             re_ranking_score=passage.rerank_score,
         )
 
@@ -99,12 +97,13 @@ class Retrieved(Body):
     def from_search(cls, outcome: SearchOutcome | None, include_embedding: bool, **named: Any) -> Self:
         prefixes = (outcome.filters.url_prefix, outcome.filters.heading_prefix) if outcome else ()
         shown = outcome if include_embedding else None
-        keywords = {"indices": [*shown.keywords], "values": [*shown.keywords.values()]} if shown else None
-        return cls(
+        weights = shown.keywords if shown else {}
+        return cls.of(
+            outcome,
             retrieved_at=(outcome and outcome.retrieved_at) or datetime.now(UTC),
             filter_applied=" and ".join(filter(None, prefixes)) or None,
             query_embedding=list(shown.vector) if shown and shown.vector is not None else None,
-            query_keywords=QueryKeywords(**keywords) if keywords else None,
+            query_keywords=QueryKeywords(indices=[*weights], values=[*weights.values()]) if shown else None,
             **named,
         )
 
@@ -127,16 +126,12 @@ class SearchResponse(Retrieved):
         return cls.from_search(
             outcome,
             include_embedding,
-            query=outcome.query,
             results=[SearchResult.from_passage(passage) for passage in outcome.passages],
-            total_found=outcome.total_found,
             hardware_tier_filter=TIER_MAX if filters.hardware_tier is None else filters.hardware_tier,
             module_filter=filters.module,
             book_id=book_id or filters.book_id,
-            mode=outcome.mode,
             embedding_time_ms=outcome.embedding_ms,
             retrieval_time_ms=outcome.retrieval_ms,
-            notices=outcome.notices,
         )
 
 
@@ -235,8 +230,9 @@ class SourceChunk(Addressed):
     @classmethod
     def from_passage(cls, passage: Passage, position: int, source: Source | None = None) -> Self:
         chunk = source.passage.chunk if source else passage.chunk
-        place = source or chunk
         return cls.of(
+            source,
+            passage,
             chunk,
             content=chunk.text,
             chunk_id=chunk.id,
@@ -248,10 +244,7 @@ class SourceChunk(Addressed):
             title=chunk.way,
             quote=source.quote if source else None,
             places=QuotedPlace.find_all(source.quotes) if source else [],
-            start=place.start,
-            end=place.end,
             re_ranking_score=passage.rerank_score,
-            similarity=passage.similarity,
         )
 
 
@@ -381,23 +374,13 @@ class RefusalBody(Body):
         if isinstance(reply, Answer):
             return None
         nearest = [SourceChunk.from_passage(passage, place) for place, passage in enumerate(reply.nearest, start=1)]
-        return cls(reason=reply.reason, advice=reply.advice, nearest=nearest)
+        return cls.of(reply, nearest=nearest)
 
 
 Notices = Annotated[list[str], Field(description="A doubt that readers must see.")]
 Removed = Annotated[
     list[CheckedStatement], Field(description="Sentences of the model that the check took out, and why.")
 ]
-
-
-def _tell_reply(replied: Replied, user_id: str | None) -> dict[str, Any]:
-    """The fields that answers and refusals share."""
-    return {
-        "refusal": RefusalBody.find(replied.reply),
-        "notices": replied.reply.notices,
-        "removed": replied.reply.removed,
-        "metadata": ResponseMetadata.from_replied(replied, user_id),
-    }
 
 
 class AgentResponse(Body):
@@ -416,22 +399,24 @@ class AgentResponse(Body):
     @classmethod
     def from_replied(cls, replied: Replied, user_id: str | None = None) -> Self:
         reply = replied.reply
-        answer = reply if isinstance(reply, Answer) else None
-        return cls(
-            **_tell_reply(replied, user_id),
+        answered = isinstance(reply, Answer)
+        return cls.of(
+            reply,
             answer=reply.text,
-            sources=_to_sources(answer, replied.account) if answer else [],
-            confidence=ConfidenceMetrics.of(reply.confidence) if reply.confidence else None,
-            refused=answer is None,
-            statements=[CheckedStatement.of(statement) for statement in answer.statements] if answer else [],
+            sources=_to_sources(reply, replied.account) if answered else [],
+            metadata=ResponseMetadata.from_replied(replied, user_id),
+            refused=not answered,
+            refusal=RefusalBody.find(reply),
+            statements=reply.statements if answered else [],
         )
 
     def without_sources(self) -> Self:
         """And without the marks that would point at them."""
-        statements = [
-            CheckedStatement.of(statement, text=drop_marks(statement.text), cites=()) for statement in self.statements
+        without_marks = [
+            statement.model_copy(update={"text": drop_marks(statement.text), "cites": ()})
+            for statement in self.statements
         ]
-        return self.model_copy(update={"answer": drop_marks(self.answer), "sources": [], "statements": statements})
+        return self.model_copy(update={"answer": drop_marks(self.answer), "sources": [], "statements": without_marks})
 
 
 def _to_sources(answer: Answer, account: Account) -> list[SourceChunk]:
@@ -503,8 +488,8 @@ class ChatResponse(Body):
     def from_replied(cls, replied: Replied, session_id: str, user_id: str | None = None) -> Self:
         reply, confidence = replied.reply, replied.reply.confidence
         answered = isinstance(reply, Answer)
-        return cls(
-            **_tell_reply(replied, user_id),
+        return cls.of(
+            reply,
             response=reply.text,
             confidence=confidence.average_similarity if confidence else 0.0,
             sources=[ChatSource.from_source(source) for source in reply.sources] if answered else [],
@@ -512,6 +497,8 @@ class ChatResponse(Body):
             timestamp=replied.account.created_at,
             confidence_level=confidence.confidence_level if answered and confidence else "insufficient",
             should_answer=answered,
+            refusal=RefusalBody.find(reply),
+            metadata=ResponseMetadata.from_replied(replied, user_id),
         )
 
 

@@ -33,10 +33,11 @@ class Body(BaseModel):
     made_from: ClassVar[str] = ""
 
     @classmethod
-    def of(cls, value: object, /, **named: Any) -> Self:
-        """A body with the value's attributes; those that are named here replace them."""
-        same = {name: getattr(value, name) for name in cls.model_fields if name not in named and hasattr(value, name)}
-        return cls(**same, **named)
+    def of(cls, *values: object, **named: Any) -> Self:
+        """A body with the attributes of the values; the first one that has it counts, and before it what is named."""
+        wanted = cls.model_fields.keys() - named.keys()
+        found = {name: getattr(value, name) for value in reversed(values) for name in wanted if hasattr(value, name)}
+        return cls(**found, **named)
 
 
 def example(**named: Any) -> ConfigDict:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fastapi.telemetry import TelemetryConfig
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from askbook.domain import Account, Answer, AnswerEvent, Failed, Job, Refusal, Replied, Tried
+from askbook.domain import Account, Answer, AnswerEvent, Failed, Job, Replied, Reply, Tried
 from askbook.errors import InputError
 from askbook.ingest.pipeline import Step, Tally
 from askbook.settings import Settings
@@ -53,24 +51,24 @@ class Metrics:
             case Failed(error):
                 self.failures.labels(type(error).__name__).inc()
             case Replied(reply, account):
-                self._note_reply(reply)
-                self._note_account(account)
+                if isinstance(reply, Answer):
+                    self.answers.labels(reply.answered_by).inc()
+                else:
+                    self.refusals.labels(reply.reason).inc()
+                self._note_reply(reply, account)
             case _:
                 pass
 
-    def _note_reply(self, reply: Answer | Refusal) -> None:
-        if isinstance(reply, Answer):
-            self.answers.labels(reply.answered_by).inc()
-        else:
-            self.refusals.labels(reply.reason).inc()
+    def _note_reply(self, reply: Reply, account: Account) -> None:
         self.confidence.labels(reply.confidence.confidence_level if reply.confidence else "none").inc()
         self.sentences_removed.inc(len(reply.removed))
-
-    def _note_account(self, account: Account) -> None:
-        self.stage_seconds.labels("embedding").observe(account.embedding_ms / 1000)
-        self.stage_seconds.labels("retrieval").observe(account.retrieval_ms / 1000)
-        self.stage_seconds.labels("generation").observe(account.generation_ms / 1000)
-        self.stage_seconds.labels("whole").observe(account.response_ms / 1000)
+        for stage, took_ms in {
+            "embedding": account.embedding_ms,
+            "retrieval": account.retrieval_ms,
+            "generation": account.generation_ms,
+            "whole": account.response_ms,
+        }.items():
+            self.stage_seconds.labels(stage).observe(took_ms / 1000)
         self.cache_hits.inc(account.cache_hit)
         if account.model is not None:
             self.tokens.labels(account.model).inc(account.tokens_used)
@@ -88,12 +86,6 @@ class Metrics:
     def note_job(self, job: Job) -> None:
         self.jobs.labels(job.status).inc()
         self.job_progress.set(job.progress)
-
-    def watch_breaker(self, service: str, is_open: Callable[[], bool]) -> None:
-        self.breaker_open.labels(service).set_function(lambda: float(is_open()))
-
-    def watch_part(self, part: str, is_up: Callable[[], bool]) -> None:
-        self.part_up.labels(part).set_function(lambda: float(is_up()))
 
     def _count(self, name: str, what: str, *labels: str) -> Counter:
         return Counter(name, what, labels, registry=self.registry)

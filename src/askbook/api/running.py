@@ -21,6 +21,7 @@ from askbook.api.limits import RateLimiter
 from askbook.api.metrics import Metrics
 from askbook.api.runner import Runner
 from askbook.api.watch import Watch
+from askbook.breaker import Breaker
 from askbook.domain import BookRecord
 from askbook.errors import AskbookError, ShuttingDown
 from askbook.settings import Settings
@@ -90,15 +91,15 @@ def build_running(
 ) -> Running:
     database = askbook.database
     pings = {"database": lambda: database.load_value(text("SELECT 1")), "index": askbook.index.ping}
-    breakers = {**askbook.breakers}
+    breakers: dict[str, Breaker] = {**askbook.breakers}
     if limiter is not None and limiter.shared is not None:
         pings["redis"] = limiter.ping
         breakers["redis"] = limiter.breaker
     watch = Watch(pings)
     for part in watch.signs:
-        metrics.watch_part(part, lambda part=part: watch.signs[part].up)
+        metrics.part_up.labels(part).set_function(lambda part=part: watch.signs[part].up)
     for service, breaker in breakers.items():
-        metrics.watch_breaker(service, lambda breaker=breaker: breaker.is_open)
+        metrics.breaker_open.labels(service).set_function(lambda breaker=breaker: breaker.is_open)
     runner = Runner(askbook, metrics, settings.askbook_refresh_command)
     closing = Closing(patience.grace)
     return Running(settings, patience, askbook, metrics, watch, closing, runner, Deliveries(database))
@@ -149,12 +150,12 @@ async def _suggest(askbook: Askbook) -> None:
         await asyncio.sleep(SUGGEST_SECONDS)
         try:
             await _suggest_next(askbook, suggester)
-        except AskbookError as error:
-            logger.warning("no questions were made: %s", error.message)
-            await asyncio.sleep(AFTER_FAILURE_SECONDS)
-        except Exception:
+        except Exception as error:
             # The page works without suggestions.
-            logger.exception("making questions failed unexpectedly")
+            if isinstance(error, AskbookError):
+                logger.warning("no questions were made: %s", error.message)
+            else:
+                logger.exception("making questions failed unexpectedly")
             await asyncio.sleep(AFTER_FAILURE_SECONDS)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from askbook.answer.cleaning import escape_for_model
 from askbook.api.callers import Caller, find_books, pick_book
@@ -18,7 +18,6 @@ from askbook.domain import (
     QUERY_MAX,
     QUERY_MIN,
     TIER_MAX,
-    Answer,
     BookRecord,
     Chunk,
     ConfidenceLevel,
@@ -26,6 +25,7 @@ from askbook.domain import (
     Passage,
     Question,
     Reader,
+    Refusal,
     RefusalReason,
     Replied,
     Source,
@@ -114,7 +114,7 @@ class ListBooks(Arguments):
 # --- what they tell -------------------------------------------------------------------------------
 
 
-class Told(BaseModel):
+class Told(Body):
     """A result as fields and as text: some clients show their model only one of them."""
 
     def to_text(self) -> str:
@@ -189,20 +189,18 @@ class BookReply(Told):
 
     @classmethod
     def from_replied(cls, replied: Replied, thread_id: str, book_id: str) -> Self:
-        reply = replied.reply
-        answer = reply if isinstance(reply, Answer) else None
-        refusal = None if isinstance(reply, Answer) else reply
-        confidence = reply.confidence
-        return cls(
-            answered=answer is not None,
+        reply, confidence = replied.reply, replied.reply.confidence
+        refused = isinstance(reply, Refusal)
+        return cls.of(
+            reply,
+            answered=not refused,
             answer=reply.text,
-            citations=[Citation.from_source(source) for source in answer.sources] if answer else [],
-            confidence=confidence.confidence_level if answer and confidence else "insufficient",
+            citations=[] if refused else [Citation.from_source(source) for source in reply.sources],
+            confidence=confidence.confidence_level if confidence and not refused else "insufficient",
             confidence_score=round(confidence.average_similarity, 3) if confidence else 0.0,
-            refusal=refusal.reason if refusal else None,
-            advice=refusal.advice if refusal else None,
-            nearest=[BookPlace.from_chunk(passage.chunk) for passage in refusal.nearest] if refusal else [],
-            notices=list(reply.notices),
+            refusal=reply.reason if refused else None,
+            advice=reply.advice if refused else None,
+            nearest=[BookPlace.from_chunk(passage.chunk) for passage in reply.nearest] if refused else [],
             removed=[statement.text for statement in reply.removed],
             thread_id=thread_id,
             book_id=book_id,
@@ -274,23 +272,12 @@ class ListedBooks(Told):
 
 async def _search(visit: Visit, wanted: SearchBook) -> FoundPassages:
     book = await visit.find_book(wanted.book_id)
-    filters = Filters(
-        book.book_id,
-        hardware_tier=wanted.hardware_tier,
-        module=wanted.module,
-        chapter_min=wanted.chapter_min,
-        chapter_max=wanted.chapter_max,
-        parent_doc_id=wanted.lesson_id.lower() if wanted.lesson_id else None,
-    )
+    asked = wanted.model_dump(include={"hardware_tier", "module", "chapter_min", "chapter_max"})
+    filters = Filters(book.book_id, parent_doc_id=wanted.lesson_id, **asked)
     check_choices(filters, book)
     outcome = await visit.askbook.search(wanted.query, filters, limit=wanted.limit)
-    return FoundPassages(
-        book_id=book.public_id,
-        query=outcome.query,
-        total_found=outcome.total_found,
-        passages=[FoundPassage.from_passage(passage) for passage in outcome.passages],
-        notices=list(outcome.notices),
-    )
+    passages = [FoundPassage.from_passage(passage) for passage in outcome.passages]
+    return FoundPassages.of(outcome, book_id=book.public_id, passages=passages)
 
 
 async def _ask(visit: Visit, wanted: AskBook) -> BookReply:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
@@ -45,7 +45,6 @@ from askbook.domain import (
     Failed,
     Filters,
     Message,
-    MetadataValue,
     Question,
     Refusal,
     Replied,
@@ -145,14 +144,8 @@ class _RecalledThreads(Threads):
         super().__init__(threads.database, threads.clock)
         self._told = told
 
-    async def open(
-        self,
-        thread_id: str | None,
-        book_id: str,
-        owner: str = "",
-        metadata: Mapping[str, MetadataValue] | None = None,
-    ) -> Thread:
-        return replace(await super().open(thread_id, book_id, owner, metadata), messages=self._told)
+    async def open(self, *given: Any, **named: Any) -> Thread:
+        return replace(await super().open(*given, **named), messages=self._told)
 
 
 def _to_messages(sent: Sequence[SentMessage | InputItem]) -> tuple[Message, ...]:

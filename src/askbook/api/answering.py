@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.types import Receive, Scope, Send
 
-from askbook.answer.ask import get_reply as take_reply
+from askbook.answer.ask import get_reply as wait_for_reply
 from askbook.api.failing import ClientLeft, to_unknown
 from askbook.api.metrics import Metrics
 from askbook.api.running import NEEDED, Running
@@ -31,8 +31,8 @@ Event = AnswerEvent | None
 
 async def get_reply(running: Running, request: Request, question: Question, askbook: Askbook | None = None) -> Replied:
     """The whole answer at once. It ends when its client leaves."""
-    async with contextlib.aclosing(_follow(running, question, askbook, [_await_leaving(request)])) as events:
-        return await take_reply(events)
+    async with contextlib.aclosing(_watch_answer(running, question, askbook, [_await_leaving(request)])) as events:
+        return await wait_for_reply(events)
 
 
 def fail_without_service(event: AnswerEvent) -> AnswerEvent:
@@ -51,9 +51,9 @@ async def stream_reply(
     """The answer as it comes; `write` puts an event on the wire. What fails before there is anything to send is raised.
 
     The session is told before the answer: whose stream breaks off can go on in it."""
-    events = _follow(running, replace(question, streamed=True), askbook, [])
+    events = _watch_answer(running, replace(question, streamed=True), askbook, [])
     try:
-        opening = await _begin(events)
+        opening = await _read_opening(events)
     except BaseException:
         await events.aclose()
         raise
@@ -93,7 +93,7 @@ def to_failure(error: Exception) -> ErrorResponse:
 # --- the events of one question -------------------------------------------------------------------
 
 
-async def _begin(events: AsyncGenerator[Event]) -> list[AnswerEvent]:
+async def _read_opening(events: AsyncGenerator[Event]) -> list[AnswerEvent]:
     """The events up to the first that says something, or up to the first silence, which ends the wait of the reader."""
     opening: list[AnswerEvent] = []
     async for event in events:
@@ -123,7 +123,7 @@ async def _write_all(
                     yield piece
 
 
-async def _follow(
+async def _watch_answer(
     running: Running, question: Question, askbook: Askbook | None, ends: Sequence[End]
 ) -> AsyncGenerator[Event]:
     """The events of a question, up to its last or to the first reason to stop; None where nothing came for a while."""

@@ -102,7 +102,7 @@ class ResponseRequest(_Sent):
 # --- what is told ---------------------------------------------------------------------------------
 
 
-class _Ours(BaseModel):
+class _OwnFields(BaseModel):
     """The fields that askbook adds."""
 
     sources: list[ChatSource] | None = None
@@ -114,9 +114,9 @@ class _Ours(BaseModel):
     removed: list[CheckedStatement] | None = None
 
 
-def tell_ours(replied: Replied, session_id: str) -> dict[str, Any]:
+def to_own_fields(replied: Replied, session_id: str) -> dict[str, Any]:
     chat = ChatResponse.from_replied(replied, session_id)
-    return {name: getattr(chat, name) for name in _Ours.model_fields}
+    return {name: getattr(chat, name) for name in _OwnFields.model_fields}
 
 
 class UrlCitation(BaseModel):
@@ -159,7 +159,7 @@ class Usage(BaseModel):
         return cls(prompt_tokens=tokens, total_tokens=tokens)
 
 
-class _Completion(_Ours):
+class _Completion(_OwnFields):
     id: str
     created: int
     model: str
@@ -243,7 +243,7 @@ class ResponseUsage(BaseModel):
     total_tokens: int
 
 
-class ResponseBody(_Ours):
+class ResponseBody(_OwnFields):
     id: str
     object: Literal["response"] = "response"
     created_at: int

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -82,7 +82,7 @@ def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
     size = covered = last_line = 0
     tail = ""
     for chunk in chunks:
-        starts |= {one.at: one.url for one in chunk.sections} or {chunk.start: chunk.url}
+        starts |= {section.at: section.url for section in chunk.sections} or {chunk.start: chunk.url}
         at, begun = 0, False
         for piece in chunk.pieces:
             known = max(0, min(covered - piece.source_at, piece.length))
@@ -96,7 +96,7 @@ def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
                 goes_on = opened and bool(tail) and piece.source_at - covered - lines < LEAST_MARKUP
                 tail = "" if goes_on else tail
                 label = "" if known or goes_on else between
-                gap = _gap(piece.source_at - covered, lines, goes_on)
+                gap = _space_between(piece.source_at - covered, lines, goes_on)
                 parts += [tail]
                 size += len(tail)
                 between = gap + label
@@ -116,7 +116,7 @@ def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
     return replace(rebuilt, anchors={line: unquote(url.partition("#")[2]) for line, url in lines.items()})
 
 
-def _gap(length: int, lines: int, in_listing: bool) -> str:
+def _space_between(length: int, lines: int, in_listing: bool) -> str:
     """The white space between two chunks."""
     if length <= 0:
         return ""
@@ -150,14 +150,14 @@ def render_lesson(
     """`cited`: the words to mark; the blocks that hold them are marked too. `anchors` of headings, by their lines.
     `place`: where a picture is shown."""
     text = text.replace(BEGIN, "\ufffd").replace(END, "\ufffd")
-    text, lines = _set_marks(text, cited)
+    text, lines = _mark_cited(text, cited)
     tokens = _PARSER.parse(text)
     headings = tuple(_name_headings(tokens, anchors or {}))
     _mark_blocks(tokens, lines)
-    _dress(tokens)
+    _style_admonitions_and_tasks(tokens)
     for token in tokens:
         if token.type == "inline" and token.children:
-            token.children = list(_keep_safe(token.children, resolve))
+            token.children = list(_keep_safe_links(token.children, resolve))
     shown = _Renderer(lines, place).render(tokens, _PARSER.options, {})
     return Rendered(shown.replace(BEGIN, "").replace(END, ""), headings)
 
@@ -176,12 +176,12 @@ _PARSER = add_formulas(MarkdownIt("commonmark").enable(["table", "strikethrough"
 _PARSER.inline.ruler.before("link", "footnote", _read_footnote)
 
 
-def _set_marks(text: str, cited: Sequence[Span]) -> tuple[str, list[range]]:
+def _mark_cited(text: str, cited: Sequence[Span]) -> tuple[str, list[range]]:
     """The text with a sign where cited words begin and end, and the lines that they stand on."""
     parts: list[str] = []
     lines: list[range] = []
     at = 0
-    for start, end in sorted(_tighten(text, *span) for span in cited):
+    for start, end in sorted(_trim_markup(text, *span) for span in cited):
         start = max(start, at)
         if start < end:
             lines.append(range(text.count("\n", 0, start), text.count("\n", 0, end) + 1))
@@ -190,7 +190,7 @@ def _set_marks(text: str, cited: Sequence[Span]) -> tuple[str, list[range]]:
     return "".join(parts) + text[at:], lines
 
 
-def _tighten(text: str, start: int, end: int) -> Span:
+def _trim_markup(text: str, start: int, end: int) -> Span:
     """Without the markup around the words: a mark before `- ` or behind `|` would be no list and no table."""
     start, end = min(start, len(text)), min(end, len(text))
     if fence := _FENCE_LINE.match(text, start, end):
@@ -230,7 +230,7 @@ def _mark_blocks(tokens: list[Token], lines: list[range]) -> None:
                 first = False
 
 
-def _dress(tokens: list[Token]) -> None:
+def _style_admonitions_and_tasks(tokens: list[Token]) -> None:
     """A quotation under a title in bold is an admonition; the boxes of a list of tasks."""
     for before, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if paragraph.type != "paragraph_open" or not inline.children:
@@ -244,7 +244,7 @@ def _dress(tokens: list[Token]) -> None:
             paragraph.attrJoin("class", "title")
 
 
-def _keep_safe(children: list[Token], resolve: Resolve) -> Iterator[Token]:
+def _keep_safe_links(children: list[Token], resolve: Resolve) -> Iterator[Token]:
     """Links that lead somewhere; of the rest their words."""
     linked = False
     for token in children:
@@ -357,7 +357,7 @@ class _Renderer(RendererHTML):
         parts = _PICTURE.split(content)
         words = (self._mark(_TAG.sub(r"\1", part)) for part in parts[::2])
         pictures = (self._picture(*read_attributes(tag)) for tag in parts[1::2])
-        return "".join(one for pair in zip_longest(words, pictures, fillvalue="") for one in pair)
+        return "".join(chain.from_iterable(zip_longest(words, pictures, fillvalue="")))
 
     def renderToken(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         shown, token = super().renderToken(tokens, idx, options, env), tokens[idx]

@@ -73,6 +73,7 @@ class RequestScope:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
+                _add_limits(headers, status, scope["state"].get("allowance"))
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
@@ -109,27 +110,8 @@ def _read_home(scope: Scope, sent: Headers) -> str | None:
     return f"{scheme}://{host}" if _SANE_HOST.fullmatch(host) else None
 
 
-# --- what is left of the key's minute; on a 401 how to show a key ----------------------------------
-
-
-@dataclass(frozen=True)
-class LimitHeaders:
-    app: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return await self.app(scope, receive, send)
-        state = scope.setdefault("state", {})
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                _add_limits(MutableHeaders(scope=message), message["status"], state.get("allowance"))
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
-
-
 def _add_limits(headers: MutableHeaders, status: int, allowance: Allowance | None) -> None:
+    """What is left of the key's minute; on a 401, how to show a key."""
     if status == 401:
         headers.setdefault("WWW-Authenticate", "Bearer")
     if allowance is None:

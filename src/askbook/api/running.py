@@ -115,7 +115,12 @@ SUGGEST_SECONDS, AFTER_FAILURE_SECONDS = 3.0, 60.0
 async def in_background(running: Running) -> AsyncIterator[None]:
     if running.settings.askbook_worker:
         running.runner.start()
-    works = (running.watch.run(), _archive(running.askbook.threads), _suggest(running.askbook), _stop_early(running))
+    works = (
+        running.watch.run(),
+        _archive_threads(running.askbook.threads),
+        _make_suggestions(running.askbook),
+        _stop_early(running),
+    )
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
@@ -133,7 +138,7 @@ async def _stop_early(running: Running) -> None:
     await running.runner.stop()
 
 
-async def _archive(threads: Threads) -> None:
+async def _archive_threads(threads: Threads) -> None:
     while True:
         try:
             if count := await threads.archive_idle():
@@ -143,13 +148,13 @@ async def _archive(threads: Threads) -> None:
         await asyncio.sleep(ARCHIVE_SECONDS)
 
 
-async def _suggest(askbook: Askbook) -> None:
+async def _make_suggestions(askbook: Askbook) -> None:
     """When a book has changed and nobody asks: the questions that its page begins with."""
     suggester = Suggester(askbook.ledger, askbook.searcher, askbook.index, askbook.reader, askbook.calibrations)
     while True:
         await asyncio.sleep(SUGGEST_SECONDS)
         try:
-            await _suggest_next(askbook, suggester)
+            await _make_next_suggestions(askbook, suggester)
         except Exception as error:
             # The page works without suggestions.
             if isinstance(error, AskbookError):
@@ -159,7 +164,7 @@ async def _suggest(askbook: Askbook) -> None:
             await asyncio.sleep(AFTER_FAILURE_SECONDS)
 
 
-async def _suggest_next(askbook: Askbook, suggester: Suggester) -> None:
+async def _make_next_suggestions(askbook: Askbook, suggester: Suggester) -> None:
     """Makes the questions of one book. A book that is being ingested waits, because it still changes."""
     busy = {job.book_id for job in await askbook.jobs.load_open()}
     for book_id, revision in await askbook.ledger.load_unsuggested():
@@ -196,7 +201,7 @@ class Closing:
 
 
 @contextlib.contextmanager
-def told_by_signals(closing: Closing) -> Iterator[None]:
+def closing_on_signals(closing: Closing) -> Iterator[None]:
     """Begins closing at the signal itself: uvicorn tells its app only after it has cancelled every stream."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -204,14 +209,14 @@ def told_by_signals(closing: Closing) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
-    def hear(number: int, frame: Any) -> None:
+    def on_signal(number: int, frame: Any) -> None:
         loop.call_soon_threadsafe(closing.begin)
         handler = before[signal.Signals(number)]
         if isinstance(handler, Callable):
             handler(number, frame)
 
     for number in SIGNALS:
-        signal.signal(number, hear)
+        signal.signal(number, on_signal)
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from askbook.answer.cleaning import escape_for_model
 from askbook.api.callers import Caller, find_books, pick_book
-from askbook.api.failing import describe, printable
+from askbook.api.failing import describe_invalid, printable
 from askbook.api.requests import UUID4, BookId, LessonId, QuestionText, RequestBody, WholeNumber
 from askbook.domain import (
     LIMIT_MAX,
@@ -114,7 +114,7 @@ class ListBooks(Arguments):
 # --- what they tell -------------------------------------------------------------------------------
 
 
-class Told(Body):
+class ToolResult(Body):
     """A result as fields and as text: some clients show their model only one of them."""
 
     def to_text(self) -> str:
@@ -146,7 +146,7 @@ class FoundPassage(BookPlace):
         return cls.from_chunk(passage.chunk, relevance=round(passage.rating, 3))
 
 
-class FoundPassages(Told):
+class FoundPassages(ToolResult):
     book_id: str
     query: str
     total_found: int
@@ -171,7 +171,7 @@ class Citation(BookPlace):
         return cls.from_chunk(source.passage.chunk, number=source.number, quote=source.quote)
 
 
-class BookReply(Told):
+class BookReply(ToolResult):
     """An answer, or a refusal: `answered` says which."""
 
     answered: bool
@@ -233,7 +233,7 @@ class LessonSection(Addressed):
     text: str
 
 
-class WholeLesson(BookPlace, Told):
+class WholeLesson(BookPlace, ToolResult):
     book_id: str
     module: str
     chapter: int
@@ -255,7 +255,7 @@ class ListedBook(Body):
     last_change: str | None = Field(description="When something of it was last ingested.")
 
 
-class ListedBooks(Told):
+class ListedBooks(ToolResult):
     books: list[ListedBook]
 
     def to_text(self) -> str:
@@ -372,8 +372,8 @@ class BookTool:
     title: str
     about: str
     arguments: type[Arguments]
-    told: type[Told]
-    run: Callable[[Visit, Any], Awaitable[Told]]
+    result: type[ToolResult]
+    run: Callable[[Visit, Any], Awaitable[ToolResult]]
     reads_only: bool = True
 
 
@@ -422,13 +422,13 @@ TOOLS = {
 }
 
 
-async def call_tool(visit: Visit, name: str, given: Mapping[str, Any]) -> Told:
+async def call_tool(visit: Visit, name: str, given: Mapping[str, Any]) -> ToolResult:
     tool = TOOLS.get(name)
     if tool is None:
         raise NotFound(f"there is no tool {printable(name[:100])}", f"There are {', '.join(TOOLS)}.")
-    told = await tool.run(visit, _read_arguments(tool, given))
+    result = await tool.run(visit, _read_arguments(tool, given))
     # Text from the book is data. It is escaped here, for all fields of all tools.
-    return tool.told.model_validate(map_json(told.model_dump(), _escape))
+    return tool.result.model_validate(map_json(result.model_dump(), _escape_text))
 
 
 def _read_arguments(tool: BookTool, given: Mapping[str, Any]) -> Arguments:
@@ -437,10 +437,10 @@ def _read_arguments(tool: BookTool, given: Mapping[str, Any]) -> Arguments:
         return tool.arguments.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         wrong = [{**wrong, "loc": ("arguments", *wrong["loc"])} for wrong in error.errors(include_url=False)]
-        message, all_that_is = describe(wrong)
+        message, all_that_is = describe_invalid(wrong)
         takes = f"{tool.name} takes {', '.join(tool.arguments.model_fields) or 'nothing'}."
         raise InputError(all_that_is or message, takes) from error
 
 
-def _escape(value: Any) -> Any:
+def _escape_text(value: Any) -> Any:
     return escape_for_model(value) if isinstance(value, str) else value

@@ -41,11 +41,11 @@ class Watch:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        await asyncio.gather(*(self._follow(part) for part in self._pings))
+        await asyncio.gather(*(self._ping_for_ever(part) for part in self._pings))
 
-    async def look(self) -> Mapping[str, Sign]:
+    async def ping_all(self) -> Mapping[str, Sign]:
         """Ask every part now."""
-        await asyncio.gather(*(self._ask(part) for part in self._pings))
+        await asyncio.gather(*(self._ping(part) for part in self._pings))
         return self.signs
 
     def until_down(self, parts: Collection[str]) -> asyncio.Future[AskbookError]:
@@ -59,12 +59,12 @@ class Watch:
             down.set_result(to_outage(gone))
         return down
 
-    async def _follow(self, part: str) -> None:
+    async def _ping_for_ever(self, part: str) -> None:
         while True:
-            await self._ask(part)
+            await self._ping(part)
             await asyncio.sleep(EVERY_SECONDS)
 
-    async def _ask(self, part: str) -> None:
+    async def _ping(self, part: str) -> None:
         started = time.monotonic()
         why = await self._find_fault(part)
         took = time.monotonic() - started

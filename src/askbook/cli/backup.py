@@ -55,7 +55,7 @@ def backup(
                 err.print(f"{bare} chunks have no vector: the next ingest of their book embeds them.")
             return holdings.header
 
-    _show(run_async(save()), str(file), as_json)
+    _print_summary(run_async(save()), str(file), as_json)
 
 
 def restore(
@@ -70,10 +70,10 @@ def restore(
 
     async def fill() -> Header:
         with _progress() as watch, open_archive(file, watch) as archive:
-            await _fill(load_settings(), archive, watch)
+            await _restore_into(load_settings(), archive, watch)
             return archive.header
 
-    _show(run_async(fill()), "Restored", as_json)
+    _print_summary(run_async(fill()), "Restored", as_json)
 
 
 def move(
@@ -105,19 +105,19 @@ def move(
     async def carry() -> Header:
         async with open_engines(here) as engines, read_holdings(engines) as holdings:
             with _progress() as watch:
-                await _fill(there, holdings, watch)
+                await _restore_into(there, holdings, watch)
             return holdings.header
 
-    _show(run_async(carry()), "Moved", as_json)
+    _print_summary(run_async(carry()), "Moved", as_json)
 
 
-async def _fill(settings: Settings, holdings: Holdings, watch: Watcher) -> None:
+async def _restore_into(settings: Settings, holdings: Holdings, watch: Watcher) -> None:
     await refuse_another_embedder(settings, holdings.header.embedder)
     async with open_engines(settings, holdings.header.dimension) as engines:
         await restore_into(holdings, engines, watch)
 
 
-def _show(header: Header, what: str, as_json: bool) -> None:
+def _print_summary(header: Header, what: str, as_json: bool) -> None:
     if as_json:
         return print_json(CarriedOver.model_validate(header, from_attributes=True))
     parts = ", ".join(f"{table} {header.rows[table]}" for table in ("books", "chunks", "threads", "keys", "jobs"))

@@ -71,7 +71,7 @@ def explain(
     if as_json:
         print_json(explanation)
     else:
-        _show(explanation, shown)
+        _print_explanation(explanation, shown)
 
 
 def calibrate(
@@ -131,7 +131,7 @@ def _to_signals(signals: Signals, calibration: Calibration, evidence: Evidence |
     )
 
 
-def _show(explanation: Explanation, passages: Sequence[Passage]) -> None:
+def _print_explanation(explanation: Explanation, passages: Sequence[Passage]) -> None:
     if explanation.notice:
         err.print(explanation.notice)
     metrics, signals = explanation.confidence, explanation.signals

@@ -73,7 +73,7 @@ def evaluate(
     if as_json:
         sys.stdout.write(to_json(figures))
     else:
-        _show(figures, out_folder)
+        _print_figures(figures, out_folder)
     below = [
         measured for measured in figures.sets if measured.check.share is not None and measured.check.share < fail_under
     ]
@@ -121,7 +121,7 @@ def _question_bar(name: str) -> Iterator[Tick]:
 # --- what the terminal shows
 
 
-def _show(figures: Figures, folder: Path) -> None:
+def _print_figures(figures: Figures, folder: Path) -> None:
     out.print(_to_table(figures))
     if any(measured.trust.bins or measured.trust.auc for measured in figures.sets):
         out.print()

@@ -35,14 +35,14 @@ def threads(
     if delete and rename is not None:
         raise typer.BadParameter("--delete and --rename do not go together")
     if thread is None:
-        _list(book, limit, as_json)
+        _list_threads(book, limit, as_json)
     elif delete:
-        _delete(thread, as_json)
+        _delete_thread(thread, as_json)
     else:
-        _show(thread, rename, as_json)
+        _show_thread(thread, rename, as_json)
 
 
-def _list(book: str | None, limit: int, as_json: bool) -> None:
+def _list_threads(book: str | None, limit: int, as_json: bool) -> None:
     found = run_with_store(lambda store: store.threads.load_all(book_id=book, limit=limit))
     if as_json:
         return print_json(ThreadList(threads=[ThreadOverview.of(thread) for thread in found]))
@@ -57,7 +57,7 @@ def _list(book: str | None, limit: int, as_json: bool) -> None:
         out.say(f"  {' · '.join(facts)}", style="dim")
 
 
-def _show(beginning: str, rename: str | None, as_json: bool) -> None:
+def _show_thread(beginning: str, rename: str | None, as_json: bool) -> None:
     async def load(store: Store) -> tuple[Thread, tuple[Message, ...]]:
         thread_id = await store.threads.find_id(beginning)
         if rename is not None:
@@ -98,7 +98,7 @@ def _print_message(message: Message) -> None:
         out.say(f"{to_mark(number)} {cited.title}  {cited.url}".rstrip(), style="dim")
 
 
-def _delete(beginning: str, as_json: bool) -> None:
+def _delete_thread(beginning: str, as_json: bool) -> None:
     async def remove(store: Store) -> Thread:
         found = await store.threads.load(await store.threads.find_id(beginning))
         await store.threads.delete(found.thread_id)

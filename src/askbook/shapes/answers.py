@@ -18,10 +18,8 @@ from askbook.domain import (
     Account,
     Answer,
     AnsweredBy,
-    AnswerEvent,
     Chunk,
     ConfidenceLevel,
-    Delta,
     Message,
     Passage,
     PassagesFound,
@@ -30,7 +28,6 @@ from askbook.domain import (
     Replied,
     Reply,
     Retrieval,
-    Searching,
     SearchMode,
     SearchOutcome,
     Source,
@@ -198,7 +195,7 @@ class QuotedPlace(Addressed):
     section: str = Field(description="That they stand in; `url` is its address.")
 
     @classmethod
-    def find_all(cls, quotes: Sequence[Quote]) -> list[Self]:
+    def from_quotes(cls, quotes: Sequence[Quote]) -> list[Self]:
         return [cls.of(place, quote=place.text) for place in quotes]
 
 
@@ -243,7 +240,7 @@ class SourceChunk(Addressed):
             number=source.number if source else None,
             title=chunk.way,
             quote=source.quote if source else None,
-            places=QuotedPlace.find_all(source.quotes) if source else [],
+            places=QuotedPlace.from_quotes(source.quotes) if source else [],
             re_ranking_score=passage.rerank_score,
         )
 
@@ -260,7 +257,7 @@ class ShownPicture(Addressed):
     alt: str
 
     @classmethod
-    def find_all(cls, book_id: str, chunk_id: str, text: str) -> list[Self]:
+    def find_in(cls, book_id: str, chunk_id: str, text: str) -> list[Self]:
         if not chunk_id or ("![" not in text and "<img" not in text.casefold()):
             return []
         # What reads a book takes longer to load than an answer without pictures to print.
@@ -310,8 +307,8 @@ class ChatSource(Addressed):
             similarity_score=source.passage.rating,
             chunk_id=chunk.id,
             quote=source.quote,
-            places=QuotedPlace.find_all(source.quotes),
-            pictures=ShownPicture.find_all(chunk.book_id, chunk.id, chunk.text),
+            places=QuotedPlace.from_quotes(source.quotes),
+            pictures=ShownPicture.find_in(chunk.book_id, chunk.id, chunk.text),
         )
 
 
@@ -370,7 +367,7 @@ class RefusalBody(Body):
     nearest: list[SourceChunk]
 
     @classmethod
-    def find(cls, reply: Reply) -> Self | None:
+    def from_reply(cls, reply: Reply) -> Self | None:
         if isinstance(reply, Answer):
             return None
         nearest = [SourceChunk.from_passage(passage, place) for place, passage in enumerate(reply.nearest, start=1)]
@@ -406,7 +403,7 @@ class AgentResponse(Body):
             sources=_to_sources(reply, replied.account) if answered else [],
             metadata=ResponseMetadata.from_replied(replied, user_id),
             refused=not answered,
-            refusal=RefusalBody.find(reply),
+            refusal=RefusalBody.from_reply(reply),
             statements=reply.statements if answered else [],
         )
 
@@ -497,7 +494,7 @@ class ChatResponse(Body):
             timestamp=replied.account.created_at,
             confidence_level=confidence.confidence_level if answered and confidence else "insufficient",
             should_answer=answered,
-            refusal=RefusalBody.find(reply),
+            refusal=RefusalBody.from_reply(reply),
             metadata=ResponseMetadata.from_replied(replied, user_id),
         )
 
@@ -526,19 +523,6 @@ CHAT_EVENTS: dict[str, type[BaseModel]] = {
 """What a stream carries under each name; one of the last two ends it."""
 
 
-def tell_step(event: AnswerEvent, session_id: str, include_embedding: bool) -> Body | None:
-    """What a stream says of an event on the way to the reply; None where it says nothing."""
-    match event:
-        case Searching(query):
-            return ToolCallEvent(query=query, session_id=session_id)
-        case PassagesFound():
-            return RetrievalResult.from_found(event, include_embedding)
-        case Delta(text):
-            return ContentEvent(delta=text)
-        case _:
-            return None
-
-
 # --- threads --------------------------------------------------------------------------------------
 
 
@@ -564,8 +548,8 @@ class ThreadMessage(body_of(Message, "archived")):
         cited = [
             CitedSource.of(
                 cited,
-                places=QuotedPlace.find_all(cited.quotes),
-                pictures=ShownPicture.find_all(book_id, cited.chunk_id, cited.text),
+                places=QuotedPlace.from_quotes(cited.quotes),
+                pictures=ShownPicture.find_in(book_id, cited.chunk_id, cited.text),
             )
             for cited in message.cited
         ]

@@ -30,7 +30,7 @@ from askbook.api.completions import (
     SentMessage,
     UrlCitation,
     Usage,
-    tell_ours,
+    to_own_fields,
 )
 from askbook.api.failing import OpenAIError
 from askbook.api.openapi import MAYBE_COMPLETION_STREAM, errors
@@ -84,7 +84,7 @@ async def models(running: Up, caller: Reader) -> ModelList:
     """The books of this key, as models."""
     books = find_books(caller, await running.askbook.ledger.load_books())
     named = [_to_model(f"{ANY_BOOK}/{book.public_id}", book) for book in books]
-    return ModelList(data=[_to_model(ANY_BOOK, _choose(caller, books)), *named] if books else [])
+    return ModelList(data=[_to_model(ANY_BOOK, _choose_first(caller, books)), *named] if books else [])
 
 
 @router.get("/models/{model:path}", responses=errors(404, openai=True))
@@ -99,14 +99,14 @@ def _to_model(name: str, record: BookRecord) -> ModelInfo:
 async def _find_book(running: Running, caller: Caller, model: str) -> BookRecord:
     books = find_books(caller, await running.askbook.ledger.load_books())
     if model == ANY_BOOK and len(books) > 1:
-        return _choose(caller, books)
+        return _choose_first(caller, books)
     name = None if model == ANY_BOOK else model.removeprefix(f"{ANY_BOOK}/")
     if name is not None and not _BOOK_ID.fullmatch(name):
         raise InputError("the model must be a book's id", "GET /v1/models lists them.")
     return await running.find_book(caller, name)
 
 
-def _choose(caller: Caller, books: Sequence[BookRecord]) -> BookRecord:
+def _choose_first(caller: Caller, books: Sequence[BookRecord]) -> BookRecord:
     """The first that the key names, or the first of all."""
     order = {to_internal_id(caller.scope.tenant, name): place for place, name in enumerate(caller.scope.books or ())}
     return min(books, key=lambda book: order.get(book.book_id, len(order)))
@@ -130,14 +130,14 @@ async def read_question(
     )
     if session_id:
         return question, running.askbook
-    recalled = _RecalledThreads(running.askbook.threads, _to_messages(spoken[:-1]))
-    return question, replace(running.askbook, threads=recalled)
+    brought = _ClientThreads(running.askbook.threads, _to_messages(spoken[:-1]))
+    return question, replace(running.askbook, threads=brought)
 
 
 # --- a conversation that the client brings --------------------------------------------------------
 
 
-class _RecalledThreads(Threads):
+class _ClientThreads(Threads):
     """Threads of a client that sends the conversation with each question: a new thread begins with these messages."""
 
     def __init__(self, threads: Threads, told: tuple[Message, ...]) -> None:
@@ -175,7 +175,7 @@ class _CompletionWriter:
     def to_completion(self, replied: Replied) -> ChatCompletion:
         content = replied.reply.text + say_notices(replied.reply)
         message = CompletionMessage(content=content, annotations=_to_annotations(replied.reply))
-        usage, ours = Usage.of(replied.account.tokens_used), tell_ours(replied, self._session_id)
+        usage, ours = Usage.of(replied.account.tokens_used), to_own_fields(replied, self._session_id)
         return ChatCompletion(**self._head, choices=[Choice(message=message)], usage=usage, **ours)
 
     def write(self, event: AnswerEvent) -> Iterable[bytes]:
@@ -186,7 +186,7 @@ class _CompletionWriter:
                 if rest := say_rest(reply):
                     yield self._write_delta(rest)
                 last = ChunkChoice(delta=ChunkDelta(annotations=_to_annotations(reply)), finish_reason="stop")
-                yield self._write(choices=[last], **tell_ours(event, self._session_id))
+                yield self._write(choices=[last], **to_own_fields(event, self._session_id))
                 if self._wants_usage:
                     yield self._write(choices=[], usage=Usage.of(account.tokens_used))
                 yield DONE

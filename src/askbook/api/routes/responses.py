@@ -20,7 +20,7 @@ from askbook.api.completions import (
     ResponseBody,
     ResponseRequest,
     ResponseUsage,
-    tell_ours,
+    to_own_fields,
 )
 from askbook.api.failing import OpenAIError, printable
 from askbook.api.openapi import MAYBE_RESPONSE_STREAM, errors
@@ -82,7 +82,7 @@ class _ResponseWriter:
             "output": [OutputMessage(id=self._item_id, status="completed", content=content)],
             "usage": ResponseUsage(input_tokens=tokens, total_tokens=tokens),
         }
-        return self._begun.model_copy(update=told | tell_ours(replied, self._session_id))
+        return self._begun.model_copy(update=told | to_own_fields(replied, self._session_id))
 
     def write(self, event: AnswerEvent) -> Iterable[bytes]:
         if not self._sent:

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from askbook.answer.ask import get_reply as wait_for_reply
 from askbook.api.failing import ClientLeft, to_unknown
 from askbook.api.metrics import Metrics
-from askbook.api.running import NEEDED, Running
+from askbook.api.running import NEEDED, Running, cancel
 from askbook.domain import AnswerEvent, Failed, Question, Refusal, Replied, StateChanged
 from askbook.errors import AskbookError, EmbedderUnavailable
 from askbook.shapes.problems import ErrorResponse, to_outside
@@ -156,8 +156,7 @@ async def _watch_answer(
 
 async def _close(coming: asyncio.Future[AnswerEvent] | None, events: AsyncGenerator[AnswerEvent]) -> None:
     if coming is not None:
-        coming.cancel()
-        await asyncio.wait({coming})
+        await cancel(coming)
     await events.aclose()
 
 

@@ -40,10 +40,6 @@ class Metrics:
     def to_text(self) -> bytes:
         return generate_latest(self.registry)
 
-    def note_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        self.requests.labels(route, method, str(status)).inc()
-        self.request_seconds.labels(route).observe(seconds)
-
     def note_event(self, event: AnswerEvent) -> None:
         match event:
             case Tried(state=state):
@@ -82,10 +78,6 @@ class Metrics:
         self.job_files.labels("done").set(done)
         self.job_chunks.labels("to_embed").set(tally.chunks_to_embed)
         self.job_chunks.labels("embedded").set(tally.chunks_embedded)
-
-    def note_job(self, job: Job) -> None:
-        self.jobs.labels(job.status).inc()
-        self.job_progress.set(job.progress)
 
     def _count(self, name: str, what: str, *labels: str) -> Counter:
         return Counter(name, what, labels, registry=self.registry)

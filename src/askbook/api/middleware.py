@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from askbook.api.failing import to_response, to_unknown
 from askbook.api.limits import Allowance
 from askbook.api.metrics import Metrics
-from askbook.api.running import NEEDED, Running
+from askbook.api.running import NEEDED, Running, cancel
 from askbook.errors import AskbookError
 from askbook.shapes.body import at_home
 from askbook.shapes.problems import to_outside
@@ -95,7 +95,8 @@ class RequestScope:
         route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
         # Each label is kept for good, and a client can invent methods.
         method = scope["method"] if scope["method"] in METHODS else "other"
-        self.metrics.note_request(route, method, status, seconds)
+        self.metrics.requests.labels(route, method, str(status)).inc()
+        self.metrics.request_seconds.labels(route).observe(seconds)
         told = {"route": route, "method": method, "status": status, "ms": round(seconds * 1000, 1)}
         caller = scope["state"].get("caller")
         if caller is not None and caller.key_id:
@@ -191,9 +192,4 @@ class OutageGuard:
         finally:
             down.cancel()
             if not answer.done():
-                await running.leave(_end(answer))
-
-
-async def _end(answer: asyncio.Future[None]) -> None:
-    answer.cancel()
-    await asyncio.wait({answer})
+                await running.leave(cancel(answer))

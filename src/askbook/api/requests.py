@@ -23,7 +23,6 @@ from askbook.domain import (
     Question,
     Reader,
     Role,
-    Scope,
     SearchMode,
 )
 from askbook.settings import Settings
@@ -323,6 +322,3 @@ class KeyRequest(RequestBody):
         max_length=LIST_MAX,
         description="The sites whose pages hold it, for all to read: it works on them alone.",
     )
-
-    def to_scope(self, tenant: str) -> Scope:
-        return Scope(tenant, tuple(dict.fromkeys(self.books)) if self.books else None)

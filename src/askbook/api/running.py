@@ -77,6 +77,11 @@ class Running:
         await asyncio.wait({task}, timeout=LEAVE_SECONDS)
 
 
+async def cancel(work: asyncio.Future[Any]) -> None:
+    work.cancel()
+    await asyncio.wait({work})
+
+
 def get_running(request: Request) -> Running:
     return request.app.state.running
 
@@ -154,7 +159,13 @@ async def _make_suggestions(askbook: Askbook) -> None:
     while True:
         await asyncio.sleep(SUGGEST_SECONDS)
         try:
-            await _make_next_suggestions(askbook, suggester)
+            # A book that is being ingested waits, because it still changes.
+            busy = {job.book_id for job in await askbook.jobs.load_open()}
+            waiting = [book for book in await askbook.ledger.load_unsuggested() if book[0] not in busy]
+            for book_id, revision in waiting[:1]:
+                questions = await suggester.suggest(book_id)
+                await askbook.ledger.save_suggestions(book_id, revision, questions)
+                logger.info("questions made", extra={"book_id": book_id, "count": len(questions)})
         except Exception as error:
             # The page works without suggestions.
             if isinstance(error, AskbookError):
@@ -162,17 +173,6 @@ async def _make_suggestions(askbook: Askbook) -> None:
             else:
                 logger.exception("making questions failed unexpectedly")
             await asyncio.sleep(AFTER_FAILURE_SECONDS)
-
-
-async def _make_next_suggestions(askbook: Askbook, suggester: Suggester) -> None:
-    """Makes the questions of one book. A book that is being ingested waits, because it still changes."""
-    busy = {job.book_id for job in await askbook.jobs.load_open()}
-    for book_id, revision in await askbook.ledger.load_unsuggested():
-        if book_id not in busy:
-            questions = await suggester.suggest(book_id)
-            await askbook.ledger.save_suggestions(book_id, revision, questions)
-            logger.info("questions made", extra={"book_id": book_id, "count": len(questions)})
-            return
 
 
 # --- the end: answers that are under way get a few seconds, then their readers are told ------------

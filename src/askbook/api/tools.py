@@ -428,7 +428,8 @@ async def call_tool(visit: Visit, name: str, given: Mapping[str, Any]) -> ToolRe
         raise NotFound(f"there is no tool {printable(name[:100])}", f"There are {', '.join(TOOLS)}.")
     result = await tool.run(visit, _read_arguments(tool, given))
     # Text from the book is data. It is escaped here, for all fields of all tools.
-    return tool.result.model_validate(map_json(result.model_dump(), _escape_text))
+    escaped = map_json(result.model_dump(), lambda value: escape_for_model(value) if isinstance(value, str) else value)
+    return tool.result.model_validate(escaped)
 
 
 def _read_arguments(tool: BookTool, given: Mapping[str, Any]) -> Arguments:
@@ -440,7 +441,3 @@ def _read_arguments(tool: BookTool, given: Mapping[str, Any]) -> Arguments:
         message, all_that_is = describe_invalid(wrong)
         takes = f"{tool.name} takes {', '.join(tool.arguments.model_fields) or 'nothing'}."
         raise InputError(all_that_is or message, takes) from error
-
-
-def _escape_text(value: Any) -> Any:
-    return escape_for_model(value) if isinstance(value, str) else value

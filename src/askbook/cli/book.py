@@ -117,7 +117,11 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
     if done.status == "completed":
         await askbook.adopt_rebuilt()
     if (done.chunks_created or done.chunks_deleted or mode != "incremental") and askbook.server is None:
-        await _compact(askbook)
+        # Frees the room of deleted points and rounds a large index, while no reader is served.
+        try:
+            await askbook.index.optimize()
+        except StorageError as error:
+            err.print(f"The index was not compacted: {error.message}")
     return done
 
 
@@ -131,14 +135,6 @@ async def _see_through(askbook: Askbook, job: Job, watch: Watcher) -> Job:
         if done.status in ("completed", "failed"):
             return done
         await asyncio.sleep(LOOK_SECONDS)
-
-
-async def _compact(askbook: Askbook) -> None:
-    """Frees the room of deleted points and rounds a large index, while no reader is served."""
-    try:
-        await askbook.index.optimize()
-    except StorageError as error:
-        err.print(f"The index was not compacted: {error.message}")
 
 
 async def refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode: IngestMode) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +20,7 @@ from askbook.errors import InputError
 from askbook.evals.figures import Changes, Check, Figures, build_figures
 from askbook.evals.measures import Retrieval
 from askbook.evals.report import load_last_run, to_json, write_junit, write_report
-from askbook.evals.run import ASKBOOK, SetRun, Tick, ask_set, ingest_set, set_home, settings_of_set
+from askbook.evals.run import ASKBOOK, SetRun, ask_set, ingest_set, set_home, settings_of_set
 from askbook.evals.sets import check_lessons, load_questions, load_set
 from askbook.settings import Settings, load_settings
 from askbook.wiring import open_askbook
@@ -102,20 +101,15 @@ async def _measure(settings: Settings, target: Path, book: str | None, sample: i
         else:
             book_id = (await choose_book(askbook.ledger, book)).book_id
             check_lessons(eval_set, await askbook.ledger.load_records(book_id))
-        with _question_bar(eval_set.name) as tick:
-            return await ask_set(askbook, eval_set.take_sample(sample) if sample else eval_set, book_id, tick)
+        # Drawn seldom, because the CPU of this process is measured.
+        with progress_bar(MofNCompleteColumn(), refreshes=1) as progress:
+            task = progress.add_task(clean(eval_set.name), total=None)
+            asked = eval_set.take_sample(sample) if sample else eval_set
 
+            def tick(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total)
 
-@contextmanager
-def _question_bar(name: str) -> Iterator[Tick]:
-    # Drawn seldom, because the CPU of this process is measured.
-    with progress_bar(MofNCompleteColumn(), refreshes=1) as progress:
-        task = progress.add_task(clean(name), total=None)
-
-        def tick(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield tick
+            return await ask_set(askbook, asked, book_id, tick)
 
 
 # --- what the terminal shows

@@ -61,10 +61,6 @@ class FeedbackResponse(body_of(Feedback, "thread_id", "given_at")):
     session_id: str
     timestamp: datetime
 
-    @classmethod
-    def from_feedback(cls, feedback: Feedback) -> Self:
-        return cls.of(feedback, session_id=feedback.thread_id, timestamp=feedback.given_at)
-
 
 class GapSection(Addressed, body_of(NearSection, "url")): ...
 

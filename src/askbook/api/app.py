@@ -17,7 +17,7 @@ from askbook.api.limits import build_limiter
 from askbook.api.metrics import Metrics, build_telemetry
 from askbook.api.middleware import KnownOrigins, OutageGuard, RequestScope
 from askbook.api.openapi import DESCRIPTION, describe_app
-from askbook.api.routes import admin, answers, health, ingestion, mcp, openai, owner, pages, responses, search
+from askbook.api.routes import admin, answers, health, ingestion, mcp, openai, owner, pages, search
 from askbook.api.running import Patience, build_running, closing_on_signals, in_background
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
@@ -75,7 +75,7 @@ def create_app(
         telemetry=build_telemetry(settings),
     )
     app.state.limiter = build_limiter(settings)
-    for routes in (answers, search, ingestion, admin, openai, responses, health, owner, pages):
+    for routes in (answers, search, ingestion, admin, openai, health, owner, pages):
         app.include_router(routes.router)
     if mcp.INSTALLED:
         app.include_router(mcp.router)

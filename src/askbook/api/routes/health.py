@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
+from askbook.answer.agent import BookAgent
 from askbook.api.openapi import errors
 from askbook.api.running import NEEDED, Admin, Running, Up
 from askbook.domain import Scope
 from askbook.errors import NotAllowed
+from askbook.index.embedders.base import Embedder
+from askbook.index.rerankers.base import Reranker
 from askbook.wiring import Askbook
 from askbook.wiring import Service as Called
 
@@ -22,11 +25,6 @@ Status = Literal["healthy", "degraded", "unhealthy"]
 ServiceState = Literal["connected", "disconnected", "unknown"]
 Service = Literal["openai", "cohere", "qdrant"]
 State = Literal["up", "down", "off"]
-
-
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
 
 
 class DependencyHealth(BaseModel):
@@ -131,7 +129,9 @@ def _to_service(running: Running, parts: Mapping[str, PartState], vendor: Litera
     return "disconnected" if _find_down(parts, used) else "connected"
 
 
-def _to_called(askbook: Askbook, service: Called, part: Named | None, instead: str) -> PartState:
+def _to_called(
+    askbook: Askbook, service: Called, part: Embedder | BookAgent | Reranker | None, instead: str
+) -> PartState:
     """The state of the service's breaker. A part on this machine has one too, which never opens."""
     if part is None:
         return PartState(state="off", latency_ms=None, detail=instead)

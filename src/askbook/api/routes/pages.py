@@ -51,16 +51,16 @@ PRIVATE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store
 
 @router.get("/")
 async def chat() -> HTMLResponse:
-    return HTMLResponse(_read("index.html"), headers=PAGE_HEADERS)
+    return HTMLResponse(_read_files()["index.html"], headers=PAGE_HEADERS)
 
 
 @router.get("/assets/{name}")
 async def asset(name: str, request: Request) -> Response:
     """Public, also for other origins, because the widget uses the same files. Browsers revalidate by the ETag."""
     kind = TYPES.get(name.rpartition(".")[2])
-    if kind is None or name not in _names():
+    body = _read_files().get(name)
+    if kind is None or body is None:
         raise NotFound("there is no such file")
-    body = _read(name)
     tag = f'"{hashlib.sha256(body.encode()).hexdigest()[:20]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
     if request.headers.get("if-none-match") == tag:
@@ -76,7 +76,7 @@ async def widget(request: Request) -> Response:
 @router.get("/admin")
 async def admin() -> HTMLResponse:
     """Also a shell without data, which asks with the author's key."""
-    return HTMLResponse(_read("admin.html"), headers=PAGE_HEADERS)
+    return HTMLResponse(_read_files()["admin.html"], headers=PAGE_HEADERS)
 
 
 # --- the reader -----------------------------------------------------------------------------------
@@ -220,18 +220,14 @@ router.include_router(reader_router)
 
 @router.get("/docs")
 async def docs() -> HTMLResponse:
-    page = _read("docs.html")
+    page = _read_files()["docs.html"]
     return HTMLResponse(page, headers={"Content-Security-Policy": _inline_policy(page), "Cache-Control": "no-cache"})
 
 
 @cache
-def _names() -> frozenset[str]:
-    return frozenset(file.name for file in files("askbook").joinpath("web").iterdir() if file.is_file())
-
-
-@cache
-def _read(name: str) -> str:
-    return files("askbook").joinpath("web", name).read_text(encoding="utf-8")
+def _read_files() -> dict[str, str]:
+    web = files("askbook").joinpath("web")
+    return {file.name: file.read_text(encoding="utf-8") for file in web.iterdir() if file.is_file()}
 
 
 @cache

@@ -56,7 +56,7 @@ def create_app(
                 logger.warning(OPEN_HERE if trusts_loopback(settings) else CLOSED)
             await askbook.warm()
             if alone:
-                # What is loaded now stays loaded. To search it for garbage would hold up every request for 0.2 s each time.
+                # What is loaded now stays loaded. Each search of it for garbage would hold up every request for 0.2 s.
                 gc.collect()
                 gc.freeze()
             with closing_on_signals(running.closing):

@@ -58,7 +58,7 @@ class OpenAIError(BaseModel):
 def to_response(
     problem: ErrorResponse, scope: Scope, headers: Mapping[str, str] | None = None, param: str | None = None
 ) -> Response:
-    """In the form that the caller reads: below /v1 that is OpenAI's. `param`: the field that is wrong."""
+    """Below /v1 in OpenAI's form. `param`: the field that is wrong."""
     ours = problem.model_copy(update={"request_id": scope.get("state", {}).get("request_id")})
     body = OpenAIError.from_problem(problem, param) if scope["path"].startswith("/v1/") else ours
     headers = {**LATER.get(problem.status_code, {}), **(headers or {})}
@@ -108,7 +108,7 @@ async def _on_left(_request: Request, _error: Any) -> Response:
 SHOWN = 5
 NAME_MAX = 100
 KEY = "[key]"
-"""Pydantic adds this step where a name is wrong, and not the value behind it."""
+"""Pydantic adds this step where the name is wrong instead of its value."""
 
 PATTERNS = {
     UUID4: "must be a UUID4, as 550e8400-e29b-41d4-a716-446655440000",

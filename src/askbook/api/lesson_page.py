@@ -26,7 +26,7 @@ def read_url(public_id: str, lesson: OutlineLesson) -> str:
 
 
 def _place_pictures(public_id: str, chunks: Iterable[Chunk]) -> Resolve:
-    """Where askbook shows a picture of the book's folder: by the chunk that names it; None for one that is elsewhere."""
+    """Where askbook shows the book's own pictures, each by the chunk that names it; None for any other."""
     shown = {file: chunk.id for chunk in chunks for file in list_files(chunk.text)}
 
     def place(src: str) -> str | None:
@@ -139,7 +139,7 @@ def _entry(public_id: str, lesson: OutlineLesson, current: OutlineLesson, render
 
 
 def _short_title(lesson: OutlineLesson) -> str:
-    """An overview has the title of what it stands below."""
+    """An overview has the title of its module or chapter, which is shown above it."""
     is_overview = lesson.title in (lesson.module_title, lesson.chapter_title) and lesson.lesson == 0
     return "Overview" if is_overview else escape(lesson.title)
 

@@ -1,4 +1,4 @@
-"""A lesson as HTML, made from its chunks: nothing of its own markup lives, pictures are the book's own, no link runs a script."""
+"""A lesson as HTML, made from its chunks. Its own HTML is shown as text, pictures come from the book's folder, links run no script."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Rebuilt:
 
 
 def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
-    """Each part of the file once, with the labels that stand for its markup; no listing is closed and opened between."""
+    """Each part of the file once, with the labels that stand for its markup. A listing in two chunks is one again."""
     parts: list[str] = []
     pieces: list[Piece] = []
     starts: dict[int, str] = {}
@@ -120,7 +120,7 @@ def _space_between(length: int, lines: int, in_listing: bool) -> str:
     """The white space between two chunks."""
     if length <= 0:
         return ""
-    # All of an include has the line that it stands on: what is further apart than two words are is two blocks.
+    # All of an include has one line number: its parts are separate blocks if more than a space is between them.
     return "\n" * min(length, max(lines, int(in_listing))) or ("\n\n" if length > 1 else " ")
 
 
@@ -177,7 +177,7 @@ _PARSER.inline.ruler.before("link", "footnote", _read_footnote)
 
 
 def _mark_cited(text: str, cited: Sequence[Span]) -> tuple[str, list[range]]:
-    """The text with a sign where cited words begin and end, and the lines that they stand on."""
+    """The text with a sign where cited words begin and end, and the lines of these words."""
     parts: list[str] = []
     lines: list[range] = []
     at = 0
@@ -200,7 +200,7 @@ def _trim_markup(text: str, start: int, end: int) -> Span:
 
 
 def _name_headings(tokens: list[Token], known: Mapping[int, str]) -> Iterator[Heading]:
-    """With the anchors that the addresses of the chunks have."""
+    """Gives headings the anchors that the addresses of the chunks have."""
     anchors = Anchors()
     for at, token in enumerate(tokens):
         if token.type == "heading_open" and token.level == 0:
@@ -217,21 +217,16 @@ _BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "fence", "code_bl
 
 
 def _mark_blocks(tokens: list[Token], lines: list[range]) -> None:
-    first = True
-    for token in tokens:
-        if token.type not in _BLOCKS or not token.map:
-            continue
-        start, stop = token.map
-        if any(start < cited.stop and cited.start < stop for cited in lines):
-            if token.type != "list_item_open":
-                token.attrJoin("class", "cited")
-            if first:
-                token.meta["first"] = True
-                first = False
+    blocks = [(token, *token.map) for token in tokens if token.type in _BLOCKS and token.map]
+    cited = [token for token, start, stop in blocks if any(start < part.stop and part.start < stop for part in lines)]
+    for token in cited:
+        token.meta["first"] = token is cited[0]
+        if token.type != "list_item_open":
+            token.attrJoin("class", "cited")
 
 
 def _style_admonitions_and_tasks(tokens: list[Token]) -> None:
-    """A quotation under a title in bold is an admonition; the boxes of a list of tasks."""
+    """A quotation under a title in bold is an admonition; `[ ]` in a list is a box."""
     for before, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if paragraph.type != "paragraph_open" or not inline.children:
             continue
@@ -245,9 +240,10 @@ def _style_admonitions_and_tasks(tokens: list[Token]) -> None:
 
 
 def _keep_safe_links(children: list[Token], resolve: Resolve) -> Iterator[Token]:
-    """Links that lead somewhere; of the rest their words."""
+    """Links that lead nowhere become their words."""
     linked = False
     for token in children:
+        token.meta["linked"] = linked
         if token.type == "link_open":
             target = resolve(str(token.attrGet("href") or ""))
             linked = target is not None
@@ -258,15 +254,15 @@ def _keep_safe_links(children: list[Token], resolve: Resolve) -> Iterator[Token]
                 yield token
         elif token.type != "link_close" or linked:
             yield token
+            linked = linked and token.type != "link_close"
 
 
 class _Renderer(RendererHTML):
-    """markdown-it's own, but for what it would let through, and with the cited words marked."""
+    """markdown-it's renderer, without the book's own HTML and with the cited words marked."""
 
     def __init__(self, cited_lines: list[range], place: Resolve) -> None:
         super().__init__()
         self._place = place
-        self._linked = False
         self._cited_lines = cited_lines
         self._marking = False
 
@@ -302,7 +298,7 @@ class _Renderer(RendererHTML):
         return self._formula(tokens[idx], tokens[idx].tag, shown=tokens[idx].info == DISPLAY)
 
     def _formula(self, token: Token, tag: str, shown: bool) -> str:
-        """As it is written; math.js draws it. It is marked whole or not at all."""
+        """The TeX, which math.js draws. It is marked whole or not at all."""
         classes = " ".join(filter(None, (MATH, DISPLAY if shown else "", str(token.attrGet("class") or ""))))
         marked = self._marking or BEGIN in token.content
         self._mark(token.content)
@@ -323,22 +319,14 @@ class _Renderer(RendererHTML):
 
     def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         words = self.renderInlineAsText(tokens[idx].children, options, env)
-        return self._picture(words, str(tokens[idx].attrGet("src") or ""))
+        return self._picture(words, str(tokens[idx].attrGet("src") or ""), tokens[idx])
 
-    def link_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        self._linked = True
-        return self.renderToken(tokens, idx, options, env)
-
-    def link_close(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        self._linked = False
-        return self.renderToken(tokens, idx, options, env)
-
-    def _picture(self, words: str, src: str) -> str:
-        """Of the book's own folder, or else its words; those of one that is elsewhere lead there."""
+    def _picture(self, words: str, src: str, token: Token) -> str:
+        """A picture of the book's own folder is shown. Of any other the words are, as a link to it on the web."""
         marked, plain = self._mark(words), html.escape(words.replace(BEGIN, "").replace(END, ""))
         if address := self._place(src):
             return f'<img class="shown" src="{html.escape(address)}" alt="{plain}" loading="lazy">'
-        if src.lower().startswith(("http://", "https://")) and not self._linked:
+        if src.lower().startswith(("http://", "https://")) and not token.meta.get("linked"):
             leave = 'rel="noopener noreferrer nofollow"'
             return f'<a class="picture" href="{html.escape(src)}" {leave}>{marked or html.escape(src)}</a>'
         return f'<span class="picture">{marked}</span>'
@@ -346,25 +334,25 @@ class _Renderer(RendererHTML):
     def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         if _BREAK.fullmatch(tokens[idx].content):
             return "<br>"
-        return self._show_tags(tokens[idx].content)
+        return self._show_tags(tokens[idx])
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        shown = self._show_tags(tokens[idx].content.strip()).strip()
+        shown = self._show_tags(tokens[idx]).strip()
         return f"<p{self._anchor(tokens[idx])}>{shown}</p>\n" if shown else ""
 
-    def _show_tags(self, content: str) -> str:
-        """The words between them, and the pictures."""
-        parts = _PICTURE.split(content)
+    def _show_tags(self, token: Token) -> str:
+        """The words between the tags, and the pictures."""
+        parts = _PICTURE.split(token.content.strip())
         words = (self._mark(_TAG.sub(r"\1", part)) for part in parts[::2])
-        pictures = (self._picture(*read_attributes(tag)) for tag in parts[1::2])
+        pictures = (self._picture(*read_attributes(tag), token) for tag in parts[1::2])
         return "".join(chain.from_iterable(zip_longest(words, pictures, fillvalue="")))
 
     def renderToken(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         shown, token = super().renderToken(tokens, idx, options, env), tokens[idx]
         if token.map and not any(token.map[0] in cited for cited in self._cited_lines):
-            # The end of the cited words stood where no text is.
+            # The end of the cited words was in markup that is not shown.
             self._marking = False
-        # A heading keeps the id that it has.
+        # A span, because a heading has an id already.
         return f'<span id="{CITED_ID}"></span>{shown}' if token.meta.get("first") else shown
 
     def _anchor(self, token: Token) -> str:

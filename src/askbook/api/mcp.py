@@ -58,9 +58,9 @@ Call = Callable[[Context, CallToolRequestParams], Awaitable[CallToolResult]]
 
 
 class Exchange(Response):
-    """One request, answered. Nothing is kept from one to the next, so any process can take it, with any key.
+    """One request, answered. Nothing is kept between requests, so any process can take any of them, with any key.
 
-    Who asks was found out by the route, its Host and Origin with it: the SDK's own list of hosts is not needed.
+    The route has checked the caller, Host and Origin: the SDK's own list of hosts is not needed.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -58,12 +58,12 @@ class RequestScope:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         sent = Headers(scope=scope)
-        # The caller's own id where it is sane, so that its logs and ours can be laid side by side.
+        # The caller's own id is kept where it is sane, so that its logs can be compared with ours.
         own_id = sent.get("x-request-id", "")
         request_id = own_id if _SANE_ID.fullmatch(own_id) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         if scope["method"] == "HEAD":
-            # Answered as GET is; the server, which keeps the scope it made, sends the head alone.
+            # Answered as GET; the server, which has the original scope, sends the head alone.
             scope = {**scope, "method": "GET"}
         started, status = time.perf_counter(), 0
 

@@ -223,7 +223,7 @@ async def take_turn(
         with _open_writer(before, as_json) as write:
             replied = await get_reply(_show_events(events, write, verbose))
     if as_json:
-        # Loaded for this alone.
+        # The bodies take a while to load.
         from askbook.shapes.answers import AgentResponse
 
         print_json(AgentResponse.from_replied(replied))

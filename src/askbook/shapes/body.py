@@ -1,7 +1,7 @@
-"""What every body over the wire is made of: the values of `domain`, field by field, and addresses that lead somewhere.
+"""How bodies are made from the values of `domain`, and how the addresses in them are completed.
 
 A book without a base_url is shown by the server alone. Only the request knows the server's address, so addresses are
-made whole when a body is written.
+completed when a body is written.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Body(BaseModel):
 
     @classmethod
     def of(cls, *values: object, **named: Any) -> Self:
-        """A body with the attributes of the values; the first one that has it counts, and before it what is named."""
+        """A body with the attributes of the values. The first value that has one gives it; what is named goes first."""
         wanted = cls.model_fields.keys() - named.keys()
         found = {name: getattr(value, name) for value in reversed(values) for name in wanted if hasattr(value, name)}
         return cls(**found, **named)

@@ -22,18 +22,16 @@ from askbook.domain import (
     Chunk,
     ConfidenceLevel,
     Filters,
-    Passage,
     Question,
     Reader,
     Refusal,
     RefusalReason,
     Replied,
-    Source,
     to_mark,
 )
 from askbook.errors import InputError, NotFound
 from askbook.index.choices import check_choices
-from askbook.shapes.body import Addressed, Body, to_address
+from askbook.shapes.body import Addressed, Body, taken_from, to_address
 from askbook.store.database import map_json
 from askbook.wiring import Askbook
 
@@ -122,12 +120,8 @@ class ToolResult(Body):
 
 
 class BookPlace(Addressed):
-    title: str = Field(description="The way to it through the book's headings.")
-    lesson_id: str
-
-    @classmethod
-    def from_chunk(cls, chunk: Chunk, **named: Any) -> Self:
-        return cls.of(chunk, title=chunk.way, lesson_id=chunk.parent_doc_id, **named)
+    title: str = taken_from("way", "The way to it through the book's headings.")
+    lesson_id: str = taken_from("parent_doc_id")
 
     @property
     def line(self) -> str:
@@ -140,10 +134,6 @@ class FoundPassage(BookPlace):
     module: str
     chapter: int
     lesson: int
-
-    @classmethod
-    def from_passage(cls, passage: Passage) -> Self:
-        return cls.from_chunk(passage.chunk, relevance=round(passage.rating, 3))
 
 
 class FoundPassages(ToolResult):
@@ -166,16 +156,12 @@ class Citation(BookPlace):
     number: int = Field(description="[1] in the answer stands for citation 1.")
     quote: str = Field(description="The book's own words that the answer leans on.")
 
-    @classmethod
-    def from_source(cls, source: Source) -> Self:
-        return cls.from_chunk(source.passage.chunk, number=source.number, quote=source.quote)
-
 
 class BookReply(ToolResult):
     """An answer, or a refusal: `answered` says which."""
 
     answered: bool
-    answer: str = Field(description="Markdown with marks such as [1]; of a refusal, what it says.")
+    answer: str = taken_from("text", "Markdown with marks such as [1]; of a refusal, what it says.")
     citations: list[Citation]
     confidence: ConfidenceLevel
     confidence_score: float = Field(description="Mean relevance of the passages, 0 to 1.")
@@ -194,13 +180,12 @@ class BookReply(ToolResult):
         return cls.of(
             reply,
             answered=not refused,
-            answer=reply.text,
-            citations=[] if refused else [Citation.from_source(source) for source in reply.sources],
+            citations=[] if refused else [Citation.of(source, source.passage.chunk) for source in reply.sources],
             confidence=confidence.confidence_level if confidence and not refused else "insufficient",
             confidence_score=round(confidence.average_similarity, 3) if confidence else 0.0,
             refusal=reply.reason if refused else None,
             advice=reply.advice if refused else None,
-            nearest=[BookPlace.from_chunk(passage.chunk) for passage in reply.nearest] if refused else [],
+            nearest=[BookPlace.of(passage.chunk) for passage in reply.nearest] if refused else [],
             removed=[statement.text for statement in reply.removed],
             thread_id=thread_id,
             book_id=book_id,
@@ -276,7 +261,7 @@ async def _search(visit: Visit, wanted: SearchBook) -> FoundPassages:
     filters = Filters(book.book_id, parent_doc_id=wanted.lesson_id, **asked)
     check_choices(filters, book)
     outcome = await visit.askbook.search(wanted.query, filters, limit=wanted.limit)
-    passages = [FoundPassage.from_passage(passage) for passage in outcome.passages]
+    passages = [FoundPassage.of(found.chunk, relevance=round(found.rating, 3)) for found in outcome.passages]
     return FoundPassages.of(outcome, book_id=book.public_id, passages=passages)
 
 
@@ -318,7 +303,6 @@ async def _read(visit: Visit, wanted: ReadLesson) -> WholeLesson:
     return WholeLesson.of(
         lesson,
         title=" › ".join(filter(None, (lesson.module_title, lesson.chapter_title, lesson.title))),
-        lesson_id=lesson.parent_doc_id,
         book_id=book.public_id,
         part=wanted.part,
         parts=len(parts),

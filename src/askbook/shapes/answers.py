@@ -23,7 +23,6 @@ from askbook.domain import (
     Message,
     Passage,
     PassagesFound,
-    Quote,
     RefusalReason,
     Replied,
     Reply,
@@ -35,7 +34,7 @@ from askbook.domain import (
     Thread,
     to_public_id,
 )
-from askbook.shapes.body import Addressed, Body, body_of
+from askbook.shapes.body import Addressed, Body, body_of, taken_from
 from askbook.shapes.problems import ErrorResponse
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -54,22 +53,16 @@ ChunkPlace = body_of(
 
 class SearchResult(Addressed, ChunkPlace):
     text: str
-    score: Share = Field(description="The calibrated relevance; results are in its order.")
-    chunk_id: str
+    score: Share = taken_from("rating", "The calibrated relevance; results are in its order.")
+    chunk_id: str = taken_from("id")
     rank: int
     similarity: float | None = Field(description="The raw cosine; null for a chunk without a vector.")
     keyword_score: float | None = Field(description="The raw BM25 score; null where no word matched.")
-    re_ranking_score: Share | None = Field(description="The reranker's own score; null without one.")
+    re_ranking_score: Share | None = taken_from("rerank_score", "The reranker's own score; null without one.")
 
     @classmethod
     def from_passage(cls, passage: Passage) -> Self:
-        return cls.of(
-            passage,
-            passage.chunk,
-            chunk_id=passage.chunk.id,
-            score=passage.rating,
-            re_ranking_score=passage.rerank_score,
-        )
+        return cls.of(passage, passage.chunk)
 
 
 class QueryKeywords(Body):
@@ -113,8 +106,8 @@ class SearchResponse(Retrieved):
     module_filter: str | None
     book_id: str
     mode: SearchMode = Field(description="As it was searched: `keyword` where the embedder did not answer.")
-    embedding_time_ms: float
-    retrieval_time_ms: float
+    embedding_time_ms: float = taken_from("embedding_ms")
+    retrieval_time_ms: float = taken_from("retrieval_ms")
     notices: list[str] = Field(description="A service that did not take part.")
 
     @classmethod
@@ -127,8 +120,6 @@ class SearchResponse(Retrieved):
             hardware_tier_filter=TIER_MAX if filters.hardware_tier is None else filters.hardware_tier,
             module_filter=filters.module,
             book_id=book_id or filters.book_id,
-            embedding_time_ms=outcome.embedding_ms,
-            retrieval_time_ms=outcome.retrieval_ms,
         )
 
 
@@ -189,60 +180,42 @@ class QuotedPlace(Addressed):
 
     From the first of them to the last: markup that readers do not see (tags, a listing's settings) lies between."""
 
-    quote: str
+    quote: str = taken_from("text")
     start: int
     end: int
     section: str = Field(description="That they stand in; `url` is its address.")
 
-    @classmethod
-    def from_quotes(cls, quotes: Sequence[Quote]) -> list[Self]:
-        return [cls.of(place, quote=place.text) for place in quotes]
-
 
 Places = Annotated[
     list[QuotedPlace],
-    Field(description="All of its words that the answer leans on; `quote` is of the first."),
+    taken_from("quotes", "All of its words that the answer leans on; `quote` is of the first."),
 ]
 
 
 class SourceChunk(Addressed):
     """A passage that the answer was made from, each once; the best score first."""
 
-    content: str
-    chunk_id: str
-    document_id: str
-    similarity_score: Share = Field(description="The calibrated relevance.")
+    content: str = taken_from("text")
+    chunk_id: str = taken_from("id")
+    document_id: str = taken_from("parent_doc_id")
+    similarity_score: Share = taken_from("rating", "The calibrated relevance.")
     position: int = Field(ge=1, description="Its rank by score, and its place in this list.")
     cited: bool
     number: int | None = Field(description="That of its mark in the answer, [1]; null where it is not cited.")
-    title: str
+    title: str = taken_from("way")
     quote: str | None = Field(description="The words that the answer leans on, verbatim; null where it is not cited.")
     places: Places
     source_file: str
     start: int = Field(description="Where the quote, or the passage, begins in the source file, in characters.")
     end: int
-    re_ranking_score: float | None
+    re_ranking_score: float | None = taken_from("rerank_score")
     similarity: float | None = Field(description="The raw cosine.")
 
     @classmethod
     def from_passage(cls, passage: Passage, position: int, source: Source | None = None) -> Self:
         chunk = source.passage.chunk if source else passage.chunk
-        return cls.of(
-            source,
-            passage,
-            chunk,
-            content=chunk.text,
-            chunk_id=chunk.id,
-            document_id=chunk.parent_doc_id,
-            similarity_score=passage.rating,
-            position=position,
-            cited=source is not None,
-            number=source.number if source else None,
-            title=chunk.way,
-            quote=source.quote if source else None,
-            places=QuotedPlace.from_quotes(source.quotes) if source else [],
-            re_ranking_score=passage.rerank_score,
-        )
+        uncited = {} if source else {"number": None, "quote": None, "places": []}
+        return cls.of(source, passage, chunk, position=position, cited=source is not None, **uncited)
 
 
 CHUNK_TEXT_MAX = 500
@@ -287,11 +260,11 @@ class ChatSource(Addressed):
     model_config = ConfigDict(title="Source")
 
     chunk_text: str = Field(max_length=CHUNK_TEXT_MAX, description="The passage, or the part of it that is cited.")
-    similarity_score: Share = Field(description="The calibrated relevance.")
+    similarity_score: Share = taken_from("rating", "The calibrated relevance.")
     chapter: str
     section: str
     chunk_index: Count
-    chunk_id: str
+    chunk_id: str = taken_from("id")
     quote: str = Field(description="The words that the answer leans on, verbatim.")
     places: Places
     pictures: list[ShownPicture] = Field(description="Those of the book's folder that the passage shows.")
@@ -302,12 +275,11 @@ class ChatSource(Addressed):
         # A part of the chunk with the quote in it.
         start = min(max(0, chunk.text.find(source.quote)), max(0, len(chunk.text) - CHUNK_TEXT_MAX))
         return cls.of(
+            source,
+            source.passage,
             ChunkMetadata.from_chunk(chunk),
+            chunk,
             chunk_text=chunk.text[start : start + CHUNK_TEXT_MAX],
-            similarity_score=source.passage.rating,
-            chunk_id=chunk.id,
-            quote=source.quote,
-            places=QuotedPlace.from_quotes(source.quotes),
             pictures=ShownPicture.find_in(chunk.book_id, chunk.id, chunk.text),
         )
 
@@ -325,18 +297,18 @@ def _chapter_of(chunk: Chunk) -> str:
 
 
 class ResponseMetadata(Body):
-    response_time_ms: Milliseconds
+    response_time_ms: Milliseconds = taken_from("response_ms")
     chunk_count: Count
-    embedding_time_ms: Milliseconds
-    retrieval_time_ms: Milliseconds
-    generation_time_ms: Milliseconds
+    embedding_time_ms: Milliseconds = taken_from("embedding_ms")
+    retrieval_time_ms: Milliseconds = taken_from("retrieval_ms")
+    generation_time_ms: Milliseconds = taken_from("generation_ms")
     cache_hit: bool
-    session_id: str | None
+    session_id: str | None = taken_from("thread_id")
     user_id: str | None = None
     answered_by: AnsweredBy | None = Field(description="Who wrote it: the book's own sentences, or a model.")
     model: str | None
     tokens_used: Count
-    retrieval_count: Count = Field(description="Different chunks retrieved, over all searches.")
+    retrieval_count: Count = taken_from("retrieved", "Different chunks retrieved, over all searches.")
     searched: str = Field(description="The question made whole from its thread.")
     created_at: datetime
 
@@ -345,15 +317,9 @@ class ResponseMetadata(Body):
         reply, account = replied.reply, replied.account
         return cls.of(
             account,
-            response_time_ms=account.response_ms,
             chunk_count=len(_find_passages(reply, account)),
-            embedding_time_ms=account.embedding_ms,
-            retrieval_time_ms=account.retrieval_ms,
-            generation_time_ms=account.generation_ms,
-            session_id=account.thread_id,
             user_id=user_id,
             answered_by=reply.answered_by if isinstance(reply, Answer) else None,
-            retrieval_count=account.retrieved,
         )
 
 
@@ -383,7 +349,7 @@ Removed = Annotated[
 class AgentResponse(Body):
     """Seed 000's answer; a refusal is one too, with its reason."""
 
-    answer: str
+    answer: str = taken_from("text")
     sources: list[SourceChunk]
     metadata: ResponseMetadata
     confidence: ConfidenceMetrics | None
@@ -399,7 +365,6 @@ class AgentResponse(Body):
         answered = isinstance(reply, Answer)
         return cls.of(
             reply,
-            answer=reply.text,
             sources=_to_sources(reply, replied.account) if answered else [],
             metadata=ResponseMetadata.from_replied(replied, user_id),
             refused=not answered,
@@ -464,7 +429,7 @@ class RetrievalResult(Retrieved):
 class ChatResponse(Body):
     """Seed 004's answer; a refusal is one too, with its reason."""
 
-    response: str = Field(min_length=1)
+    response: str = Field(min_length=1, validation_alias="text")
     confidence: Share = Field(description="Mean relevance of the passages.")
     sources: list[ChatSource]
     session_id: str
@@ -487,7 +452,6 @@ class ChatResponse(Body):
         answered = isinstance(reply, Answer)
         return cls.of(
             reply,
-            response=reply.text,
             confidence=confidence.average_similarity if confidence else 0.0,
             sources=[ChatSource.from_source(source) for source in reply.sources] if answered else [],
             session_id=session_id,
@@ -548,7 +512,7 @@ class ThreadMessage(body_of(Message, "archived")):
         cited = [
             CitedSource.of(
                 cited,
-                places=QuotedPlace.from_quotes(cited.quotes),
+                places=cited.quotes,
                 pictures=ShownPicture.find_in(book_id, cited.chunk_id, cited.text),
             )
             for cited in message.cited

@@ -29,15 +29,27 @@ def _describe_fields(schema: dict[str, Any], body: type[Body]) -> None:
 
 class Body(BaseModel):
     # A command that prints one body does not build the others.
-    model_config = ConfigDict(from_attributes=True, defer_build=True, json_schema_extra=_describe_fields)
+    model_config = ConfigDict(
+        from_attributes=True, validate_by_name=True, defer_build=True, json_schema_extra=_describe_fields
+    )
     made_from: ClassVar[str] = ""
 
     @classmethod
     def of(cls, *values: object, **named: Any) -> Self:
         """A body with the attributes of the values. The first value that has one gives it; what is named goes first."""
-        wanted = cls.model_fields.keys() - named.keys()
-        found = {name: getattr(value, name) for value in reversed(values) for name in wanted if hasattr(value, name)}
+        wanted = {name: str(field.validation_alias or name) for name, field in cls.model_fields.items()}
+        found = {
+            name: getattr(value, attribute)
+            for value in reversed(values)
+            for name, attribute in wanted.items()
+            if name not in named and hasattr(value, attribute)
+        }
         return cls(**found, **named)
+
+
+def taken_from(attribute: str, description: str | None = None) -> Any:
+    """A field that has another name in the value that the body is made of."""
+    return Field(validation_alias=attribute, description=description)
 
 
 def example(**named: Any) -> ConfigDict:

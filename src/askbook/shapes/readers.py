@@ -20,7 +20,7 @@ from askbook.domain import (
     to_public_id,
 )
 from askbook.shapes.answers import Count
-from askbook.shapes.body import Addressed, Body, body_of, example
+from askbook.shapes.body import Addressed, Body, body_of, example, taken_from
 
 KEY_EXAMPLE: dict[str, Any] = {
     "key_id": "5f1b0c7c0e5b",
@@ -44,7 +44,7 @@ class KeyBody(body_of(Key, "scope")):
 
     @classmethod
     def from_key(cls, made: Key, /, **more: Any) -> Self:
-        return cls.of(made, tenant=made.scope.tenant, books=made.scope.books, **more)
+        return cls.of(made, made.scope, **more)
 
 
 class CreatedKey(KeyBody):
@@ -58,8 +58,8 @@ class KeyList(Body):
 
 
 class FeedbackResponse(body_of(Feedback, "thread_id", "given_at")):
-    session_id: str
-    timestamp: datetime
+    session_id: str = taken_from("thread_id")
+    timestamp: datetime = taken_from("given_at")
 
 
 class GapSection(Addressed, body_of(NearSection, "url")): ...

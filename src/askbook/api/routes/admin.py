@@ -26,7 +26,7 @@ async def give_feedback(running: Up, caller: Reader, body: FeedbackRequest) -> F
     given = await running.askbook.questions.save_feedback(
         body.session_id, caller.owner, body.helpful, body.comment, body.position
     )
-    return FeedbackResponse.of(given, session_id=given.thread_id, timestamp=given.given_at)
+    return FeedbackResponse.of(given)
 
 
 @router.get("/gaps", tags=["gaps"], responses=errors(404), summary="The questions that the book could not answer")

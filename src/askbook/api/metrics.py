@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi.telemetry import TelemetryConfig
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -16,26 +18,30 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 3
 class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = self._count("askbook_requests", "Requests", "route", "method", "status")
-        self.request_seconds = self._time("askbook_request_seconds", "How long requests took", "route")
-        self.stage_seconds = self._time("askbook_stage_seconds", "How long the stages of an answer took", "stage")
-        self.answers = self._count("askbook_answers", "Answers", "by")
-        self.refusals = self._count("askbook_refusals", "Refusals", "reason")
-        self.failures = self._count("askbook_failures", "Questions that failed", "error")
-        self.confidence = self._count("askbook_confidence", "Replies by how sure they are", "level")
-        self.cache_hits = self._count("askbook_cache_hits", "Questions that were searched before")
-        self.tokens = self._count("askbook_tokens", "Tokens of the model", "model")
-        self.model_calls = self._count("askbook_model_calls", "Calls to the model's service", "state")
-        self.sentences_removed = self._count("askbook_sentences_removed", "Sentences that the check took out")
-        self.streams = self._level("askbook_streams", "Streams that are open")
-        self.breaker_open = self._level(
-            "askbook_breaker_open", "1 from when the service is left alone until a call to it has succeeded", "service"
+        count, level = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        time = partial(Histogram, buckets=SECONDS, registry=self.registry)
+        self.requests = count("askbook_requests", "Requests", ("route", "method", "status"))
+        self.request_seconds = time("askbook_request_seconds", "How long requests took", ("route",))
+        self.stage_seconds = time("askbook_stage_seconds", "How long the stages of an answer took", ("stage",))
+        self.answers = count("askbook_answers", "Answers", ("by",))
+        self.refusals = count("askbook_refusals", "Refusals", ("reason",))
+        self.failures = count("askbook_failures", "Questions that failed", ("error",))
+        self.confidence = count("askbook_confidence", "Replies by how sure they are", ("level",))
+        self.cache_hits = count("askbook_cache_hits", "Questions that were searched before")
+        self.tokens = count("askbook_tokens", "Tokens of the model", ("model",))
+        self.model_calls = count("askbook_model_calls", "Calls to the model's service", ("state",))
+        self.sentences_removed = count("askbook_sentences_removed", "Sentences that the check took out")
+        self.streams = level("askbook_streams", "Streams that are open")
+        self.breaker_open = level(
+            "askbook_breaker_open",
+            "1 from when the service is left alone until a call to it has succeeded",
+            ("service",),
         )
-        self.part_up = self._level("askbook_part_up", "1 while the part answers", "part")
-        self.jobs = self._count("askbook_jobs", "Ingestion jobs that ended", "status")
-        self.job_progress = self._level("askbook_job_progress", "How far the running job is, 0 to 1")
-        self.job_files = self._level("askbook_job_files", "Files of the running job", "state")
-        self.job_chunks = self._level("askbook_job_chunks", "Chunks of the running job", "state")
+        self.part_up = level("askbook_part_up", "1 while the part answers", ("part",))
+        self.jobs = count("askbook_jobs", "Ingestion jobs that ended", ("status",))
+        self.job_progress = level("askbook_job_progress", "How far the running job is, 0 to 1")
+        self.job_files = level("askbook_job_files", "Files of the running job", ("state",))
+        self.job_chunks = level("askbook_job_chunks", "Chunks of the running job", ("state",))
 
     def to_text(self) -> bytes:
         return generate_latest(self.registry)
@@ -78,15 +84,6 @@ class Metrics:
         self.job_files.labels("done").set(done)
         self.job_chunks.labels("to_embed").set(tally.chunks_to_embed)
         self.job_chunks.labels("embedded").set(tally.chunks_embedded)
-
-    def _count(self, name: str, what: str, *labels: str) -> Counter:
-        return Counter(name, what, labels, registry=self.registry)
-
-    def _time(self, name: str, what: str, *labels: str) -> Histogram:
-        return Histogram(name, what, labels, buckets=SECONDS, registry=self.registry)
-
-    def _level(self, name: str, what: str, *labels: str) -> Gauge:
-        return Gauge(name, what, labels, registry=self.registry)
 
 
 def build_telemetry(settings: Settings) -> TelemetryConfig:

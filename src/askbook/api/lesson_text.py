@@ -89,19 +89,17 @@ def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
             between, at = chunk.text[at : piece.text_at], piece.text_at + piece.length
             if known == piece.length:
                 continue
+            closing = ""
             if not begun:
                 lines = chunk.first_line - last_line
+                gap = piece.source_at - covered
                 # One listing in two chunks, closed and opened anew where nothing but white space stands in the file.
                 opened = _FENCE_LINE.match(between) is not None
-                goes_on = opened and bool(tail) and piece.source_at - covered - lines < LEAST_MARKUP
-                tail = "" if goes_on else tail
-                label = "" if known or goes_on else between
-                gap = _space_between(piece.source_at - covered, lines, goes_on)
-                parts += [tail]
-                size += len(tail)
-                between = gap + label
+                goes_on = opened and bool(tail) and gap - lines < LEAST_MARKUP
+                closing = "" if goes_on else tail
+                between = _space_between(gap, lines, goes_on) + ("" if goes_on else between)
+            between = closing + ("" if known else between)
             text = chunk.text[piece.text_at + known : at]
-            between = "" if known else between
             parts += between, text
             pieces.append(Piece(size + len(between), piece.source_at + known, len(text)))
             size += len(between) + len(text)

@@ -59,7 +59,7 @@ class BoundedRequests:
 
 
 def _find_excess(scope: Scope, limit: int) -> AskbookError | None:
-    """What the headers announce can refuse a request. A small announcement does not admit it: the body is counted too."""
+    """What the headers alone show to be too much. They may understate the body, so its bytes are counted too."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     if len(scope["headers"]) > HEADERS_MAX or size > HEADER_BYTES:
         return HeadersTooLarge(f"a request has at most {HEADERS_MAX} headers, of {HEADER_BYTES} bytes in all")
@@ -105,7 +105,7 @@ async def _drain(receive: Receive) -> None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Gives the body at once, and then whatever comes: the news that the client has left."""
+    """Gives the body that was read, and after it what comes next: the news that the client has left."""
     unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:

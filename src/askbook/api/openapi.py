@@ -1,4 +1,4 @@
-"""The OpenAPI document, and what it shows besides the schemas: the error responses, and how a stream looks."""
+"""The OpenAPI document: what FastAPI makes of the routes, with the error responses and the events of streams."""
 
 from __future__ import annotations
 

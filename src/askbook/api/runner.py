@@ -36,7 +36,7 @@ class Runner:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """The job that runs goes back to the queue."""
+        """A running job goes back to the queue."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

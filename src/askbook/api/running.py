@@ -1,4 +1,4 @@
-"""What an app holds open while it runs, what goes on beside the requests, and how all of it ends."""
+"""What an app holds open while it runs, the work beside its requests, and how it shuts down."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Running:
         return (await self.find_book(caller, book_id)).book_id if book_id else None
 
     async def leave(self, ending: Coroutine[Any, Any, None]) -> None:
-        """Waits a moment for something to end. A part that hangs ends on its own, so that its reader need not wait."""
+        """Waits a moment for `ending`. Where a part hangs it goes on in the background, so that no reader waits for it."""
         task = asyncio.create_task(ending)
         self.leaving.add(task)
         task.add_done_callback(self.leaving.discard)
@@ -154,7 +154,7 @@ async def _archive_threads(threads: Threads) -> None:
 
 
 async def _make_suggestions(askbook: Askbook) -> None:
-    """When a book has changed and nobody asks: the questions that its page begins with."""
+    """Makes the questions that a book's page begins with, whenever the book has changed."""
     suggester = Suggester(askbook.ledger, askbook.searcher, askbook.index, askbook.reader, askbook.calibrations)
     while True:
         await asyncio.sleep(SUGGEST_SECONDS)
@@ -186,7 +186,7 @@ class Closing:
         self._grace = grace
         self._begun = asyncio.Event()
         self.over: asyncio.Future[AskbookError] = self._loop.create_future()
-        """Done when no answer may go on. All answers wait for it by `asyncio.wait`, which never cancels it."""
+        """Done when every answer must end. All answers share it: `asyncio.wait` never cancels what it waits for."""
 
     def begin(self) -> None:
         if not self._begun.is_set():

@@ -1,4 +1,4 @@
-"""What an agent may do with the books: four tools, what they take and tell. Nothing here knows the protocol."""
+"""What an agent may do with the books: four tools, their arguments and results. Nothing here knows the protocol."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Visit:
             raise NotFound(error.message, "list_books tells which there are." if book_id else error.hint) from error
 
 
-# --- what they take -------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
 
 Tier = Annotated[
     int, Field(ge=1, le=TIER_MAX, description="Leave out what needs more hardware than this tier, 1 to 4.")
@@ -109,7 +109,7 @@ class ListBooks(Arguments):
     """Takes nothing."""
 
 
-# --- what they tell -------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------
 
 
 class ToolResult(Body):

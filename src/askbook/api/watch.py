@@ -1,4 +1,4 @@
-"""Which parts answer: each is asked twice a second, so that no request has to find out by waiting."""
+"""Which parts answer. Each is pinged twice a second, so that no request has to wait to find out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ logger = logging.getLogger("askbook.watch")
 
 EVERY_SECONDS = 0.5
 PATIENCE_SECONDS = 1.5
-"""How long a part may take to say that it is there. Both together stay well below three seconds."""
+"""How long a part may take to answer a ping. Both together stay well below three seconds."""
 STALL_SECONDS = 0.5
-"""If the loop itself was held up for this long, a late answer says nothing of the part."""
+"""If the event loop itself was held up for this long, a late answer says nothing about the part."""
 AGAIN = "It is tried again and again; so may you."
 
 Ping = Callable[[], Awaitable[object]]
@@ -44,7 +44,7 @@ class Watch:
         await asyncio.gather(*(self._ping_for_ever(part) for part in self._pings))
 
     async def ping_all(self) -> Mapping[str, Sign]:
-        """Ask every part now."""
+        """Pings every part now."""
         await asyncio.gather(*(self._ping(part) for part in self._pings))
         return self.signs
 
@@ -69,7 +69,7 @@ class Watch:
         why = await self._find_fault(part)
         took = time.monotonic() - started
         stalled = why == "late" and took > PATIENCE_SECONDS + STALL_SECONDS
-        # A client and the clock may ask at the same time: the later question counts.
+        # Pings of a part may overlap: the latest one counts.
         if stalled or started < self._asked_at[part]:
             return
         self._asked_at[part] = started

@@ -103,7 +103,7 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
         err.print(notice)
     await refuse_another_folder(askbook, folder, book, mode)
     job = await askbook.jobs.submit(book.book_id, str(folder.resolve()), mode)
-    # Where a server runs, it does them.
+    # Where a server runs, it does the unfinished ones.
     for unfinished in await askbook.jobs.load_open() if askbook.server is None else ():
         if unfinished.job_id != job.job_id:
             err.print(f"Job {unfinished.job_id} ({unfinished.book_id}) was left unfinished; it goes on first.")
@@ -126,7 +126,7 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
 
 
 async def _see_through(askbook: Askbook, job: Job, watch: Watcher) -> Job:
-    """Run it until it has ended: an older job of the book comes first, and other workers may do a part."""
+    """Run the job until it has ended. Older jobs of the book come first, and other workers may do a part of it."""
     while True:
         for older in await askbook.jobs.load_open():
             if older.book_id == job.book_id and older.job_id < job.job_id:

@@ -180,7 +180,7 @@ def _read_payload(body: bytes) -> dict[str, Any]:
 
 
 def _why_not(event: str, payload: dict[str, Any]) -> str:
-    """Why the event is ignored; empty where it is not."""
+    """Why the event is ignored; empty where it is taken."""
     if event != "push":
         return "only pushes are looked at"
     repository = payload.get("repository")

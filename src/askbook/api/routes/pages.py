@@ -1,6 +1,6 @@
 """The pages for people: `/` (chat), `/read/…` (lessons), `/picture/…`, `/admin`, `/docs`, `/widget.js`, and `/assets`.
 
-Nothing of it comes from elsewhere. `/` is a shell without data; what it shows it asks of the API with the reader's key.
+They load nothing from elsewhere. `/` is a shell without data: it asks the API for what it shows, with the reader's key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers over HTTP, whole or streamed: counted, and ended when the reader leaves, a part fails or the server closes."""
+"""Answers over HTTP, whole or streamed; counted, and ended when a reader leaves, a part fails or the server ends."""
 
 from __future__ import annotations
 

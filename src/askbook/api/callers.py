@@ -131,7 +131,7 @@ def _is_forwarded(request: Request) -> bool:
 
 
 def _opens_page(request: Request) -> bool:
-    """Whether a person followed a link. The answer is then shown to that person; the page with the link cannot read it."""
+    """Whether a person followed a link: that person sees the answer, and the page with the link cannot read it."""
     goes = request.headers.get("sec-fetch-mode"), request.headers.get("sec-fetch-dest")
     return request.method == "GET" and goes == ("navigate", "document")
 

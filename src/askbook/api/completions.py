@@ -1,4 +1,4 @@
-"""/v1/chat/completions, as OpenAI's clients write and read it, with askbook's own fields added: sources, session, refusal."""
+"""/v1/chat/completions, as OpenAI's clients write and read it, with askbook's own fields: sources, session, refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lesson as HTML, made from its chunks. Its own HTML is shown as text, pictures come from the book's folder, links run no script."""
+"""A lesson as HTML, made from its chunks. Nothing of its own HTML gets through, and no link runs a script."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ LEAST_MARKUP = 20
 """Characters between two listings that a generator's markup makes."""
 _FENCE_LINE = re.compile(r"[ \t>]*+(?:`{3,}+|~{3,}+)[^\n]*+\n")
 _HTML_TAGS = (
-    "a abbr address article aside audio b blockquote body br button canvas caption center cite code col colgroup dd del "
-    "details dfn dialog div dl dt em embed fieldset figcaption figure font footer form frame h1 h2 h3 h4 h5 h6 head "
-    "header hr html i iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol "
-    "optgroup option p param picture pre q s samp script section select small source span strong style sub summary sup "
+    "a abbr address article aside audio b blockquote body br button canvas caption center cite code col colgroup dd "
+    "del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form frame h1 h2 h3 h4 h5 h6 head "
+    "header hr html i iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object "
+    "ol optgroup option p param picture pre q s samp script section select small source span strong style sub summary sup "
     "svg table tbody td template textarea tfoot th thead title tr track u ul var video wbr"
 )
 _TAG = re.compile(rf"<!--.*?-->|(<!--.*)|</?(?:{'|'.join(_HTML_TAGS.split())})\b[^<>]*>", re.IGNORECASE | re.DOTALL)

@@ -132,7 +132,7 @@ PATIENCE_SECONDS = 1.0
 
 
 class KnownOrigins(CORSMiddleware):
-    """Starlette's, with the sites of all keys in force. A preflight carries no key, so any of these sites is allowed."""
+    """Starlette's, with the sites of all keys in force: a preflight carries no key, so any of them is allowed."""
 
     _of_keys: frozenset[str] = frozenset()
     _fresh_until = 0.0

@@ -1,4 +1,4 @@
-"""Ingestion inside the server: one job at a time, in the background; unfinished jobs of earlier processes come first."""
+"""Ingestion inside the server: one job at a time, in the background, beginning with what earlier processes left."""
 
 from __future__ import annotations
 

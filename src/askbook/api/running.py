@@ -70,7 +70,7 @@ class Running:
         return (await self.find_book(caller, book_id)).book_id if book_id else None
 
     async def leave(self, ending: Coroutine[Any, Any, None]) -> None:
-        """Waits a moment for `ending`. Where a part hangs it goes on in the background, so that no reader waits for it."""
+        """Waits a moment for `ending`. Where a part hangs, it goes on in the background: no reader waits for it."""
         task = asyncio.create_task(ending)
         self.leaving.add(task)
         task.add_done_callback(self.leaving.discard)

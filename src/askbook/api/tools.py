@@ -146,7 +146,8 @@ class FoundPassages(ToolResult):
     def to_text(self) -> str:
         nothing = f"Nothing in {self.book_id} fits “{self.query}”. Search with other words, or with fewer filters."
         found = (
-            f"{place}. {passage.line}\nrelevance {passage.relevance:.2f} · lesson_id {passage.lesson_id}\n\n{passage.text}"
+            f"{place}. {passage.line}\n"
+            f"relevance {passage.relevance:.2f} · lesson_id {passage.lesson_id}\n\n{passage.text}"
             for place, passage in enumerate(self.passages, start=1)
         )
         return "\n\n".join((*self.notices, *(found if self.passages else (nothing,))))

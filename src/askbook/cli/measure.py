@@ -167,7 +167,7 @@ def _add_rows(table: Table, name: str, by_system: Mapping[str, Retrieval], own: 
 
 
 def _to_trust_table(figures: Figures) -> Table:
-    """How well the confidence tells what the book answers, compared with the seed's raw rule; how often answers are right."""
+    """How well the confidence tells what the book answers, beside the seed's raw rule; how often answers are right."""
     table = _start_table(
         ("set", "against"),
         (

@@ -173,7 +173,9 @@ def open_book(book: str | Path, *, home: str | Path | None = None, **settings: A
 
     `home` is the folder that holds askbook's data. Any other setting goes by its name, in lower case.
     """
-    return Door(functools.partial(_open, book, _read_settings({**settings, "askbook_home": home})))
+    if unknown := settings.keys() - Settings.model_fields.keys():
+        raise InputError(f"there is no setting {', '.join(sorted(unknown))}", "docs/settings.md lists every setting.")
+    return Door(functools.partial(_open, book, load_settings(**{**settings, "askbook_home": home})))
 
 
 @asynccontextmanager
@@ -202,10 +204,3 @@ async def _find(askbook: Askbook, book: str | Path) -> tuple[str, str]:
             "Give this folder a book_id of its own in its askbook.toml, or open it with another home.",
         )
     return book_id, str(folder)
-
-
-def _read_settings(given: dict[str, Any]) -> Settings:
-    unknown = given.keys() - Settings.model_fields.keys()
-    if unknown:
-        raise InputError(f"there is no setting {', '.join(sorted(unknown))}", "docs/settings.md lists every setting.")
-    return load_settings(**given)

@@ -1,11 +1,11 @@
-"""From a question to its events, for every door over HTTP: watched, counted, and ended when it must not go on."""
+"""Answers over HTTP, whole or streamed; counted, and ended when a reader leaves, a part fails or the server ends."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from asyncio import FIRST_COMPLETED
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -14,29 +14,26 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.types import Receive, Scope, Send
 
-from askbook.answer.ask import get_reply as take_reply
+from askbook.answer.ask import get_reply as wait_for_reply
 from askbook.api.failing import ClientLeft, to_unknown
-from askbook.api.metrics import Metrics
-from askbook.api.running import NEEDED, Running
+from askbook.api.running import NEEDED, Running, cancel
 from askbook.domain import AnswerEvent, Failed, Question, Refusal, Replied, StateChanged
 from askbook.errors import AskbookError, EmbedderUnavailable
 from askbook.shapes.problems import ErrorResponse, to_outside
 from askbook.wiring import Askbook
 
-End = Coroutine[Any, Any, Exception]
-"""Ends with the reason to stop an answer."""
 Event = AnswerEvent | None
 """None where nothing came for a while."""
 
 
 async def get_reply(running: Running, request: Request, question: Question, askbook: Askbook | None = None) -> Replied:
     """The whole answer at once. It ends when its client leaves."""
-    async with contextlib.aclosing(_follow(running, question, askbook, [_await_leaving(request)])) as events:
-        return await take_reply(events)
+    async with contextlib.aclosing(_watch_answer(running, question, askbook, request)) as events:
+        return await wait_for_reply(events)
 
 
 def fail_without_service(event: AnswerEvent) -> AnswerEvent:
-    """A service that is down is a failure. The book refuses nothing."""
+    """A service that is down is reported as a failure, not as a refusal of the book."""
     if isinstance(event, Replied) and isinstance(event.reply, Refusal) and event.reply.reason == "provider_down":
         return Failed(EmbedderUnavailable(event.reply.text, event.reply.advice or None))
     return event
@@ -48,24 +45,34 @@ async def stream_reply(
     write: Callable[[AnswerEvent], Iterable[bytes]],
     askbook: Askbook | None = None,
 ) -> EventStream:
-    """The answer as it comes; `write` puts an event on the wire. What fails before there is anything to send is raised.
+    """The answer as it comes; `write` makes an event's bytes. What fails before there is anything to send is raised.
 
-    The session is told before the answer: whose stream breaks off can go on in it."""
-    events = _follow(running, replace(question, streamed=True), askbook, [])
+    A header names the session, so that a reader whose stream breaks off can go on in it."""
+    events = _watch_answer(running, replace(question, streamed=True), askbook)
     try:
-        opening = await _begin(events)
+        opening = await _read_opening(events)
     except BaseException:
         await events.aclose()
         raise
-    pieces = _write_all(running.metrics, opening, events, write)
-    return EventStream(pieces, {"X-Session-ID": question.thread_id or ""})
+
+    async def write_all() -> AsyncGenerator[bytes]:
+        with running.metrics.streams.track_inprogress():
+            async with contextlib.aclosing(events):
+                for event in opening:
+                    for piece in write(event):
+                        yield piece
+                async for event in events:
+                    for piece in [KEEPALIVE_COMMENT] if event is None else write(event):
+                        yield piece
+
+    return EventStream(write_all(), {"X-Session-ID": question.thread_id or ""})
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events on FastAPI's own wire format.
+    """Server-sent events in FastAPI's own wire format.
 
-    FastAPI would make them of a generator too, but only for a route that always streams, and it leaves a generator that
-    is not waited for to the garbage collector: here a reader who leaves ends the model's call, then and there.
+    FastAPI makes them of a generator too, but only for a route that always streams, and it leaves an abandoned
+    generator to the garbage collector. Here a reader who leaves ends the model's call at once.
     """
 
     media_type = "text/event-stream"
@@ -93,8 +100,8 @@ def to_failure(error: Exception) -> ErrorResponse:
 # --- the events of one question -------------------------------------------------------------------
 
 
-async def _begin(events: AsyncGenerator[Event]) -> list[AnswerEvent]:
-    """The events up to the first that says something, or up to the first silence, which ends the wait of the reader."""
+async def _read_opening(events: AsyncGenerator[Event]) -> list[AnswerEvent]:
+    """The events up to the first that has something to send, or up to the first silence."""
     opening: list[AnswerEvent] = []
     async for event in events:
         if isinstance(event, Failed):
@@ -107,28 +114,14 @@ async def _begin(events: AsyncGenerator[Event]) -> list[AnswerEvent]:
     return opening
 
 
-async def _write_all(
-    metrics: Metrics,
-    opening: Sequence[AnswerEvent],
-    events: AsyncGenerator[Event],
-    write: Callable[[AnswerEvent], Iterable[bytes]],
-) -> AsyncGenerator[bytes]:
-    with metrics.streams.track_inprogress():
-        async with contextlib.aclosing(events):
-            for event in opening:
-                for piece in write(event):
-                    yield piece
-            async for event in events:
-                for piece in [KEEPALIVE_COMMENT] if event is None else write(event):
-                    yield piece
-
-
-async def _follow(
-    running: Running, question: Question, askbook: Askbook | None, ends: Sequence[End]
+async def _watch_answer(
+    running: Running, question: Question, askbook: Askbook | None, request: Request | None = None
 ) -> AsyncGenerator[Event]:
-    """The events of a question, up to its last or to the first reason to stop; None where nothing came for a while."""
+    """The events of a question until the last, or until there is a reason to stop; None after each silence."""
     events = (askbook or running.askbook).ask(question)
-    own = [running.watch.until_down(NEEDED), *(asyncio.create_task(end) for end in ends)]
+    own: list[asyncio.Future[Any]] = [running.watch.until_down(NEEDED)]
+    if request is not None:
+        own.append(asyncio.create_task(_await_leaving(request)))
     reasons = [*own, running.closing.over]
     coming: asyncio.Future[AnswerEvent] | None = None
     try:
@@ -156,8 +149,7 @@ async def _follow(
 
 async def _close(coming: asyncio.Future[AnswerEvent] | None, events: AsyncGenerator[AnswerEvent]) -> None:
     if coming is not None:
-        coming.cancel()
-        await asyncio.wait({coming})
+        await cancel(coming)
     await events.aclose()
 
 

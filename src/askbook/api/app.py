@@ -15,10 +15,10 @@ from askbook.api.callers import trusts_loopback
 from askbook.api.failing import install_handlers
 from askbook.api.limits import build_limiter
 from askbook.api.metrics import Metrics, build_telemetry
-from askbook.api.middleware import KnownOrigins, LimitHeaders, OutageGuard, RequestScope
+from askbook.api.middleware import KnownOrigins, OutageGuard, RequestScope
 from askbook.api.openapi import DESCRIPTION, describe_app
-from askbook.api.routes import admin, answers, health, ingestion, mcp, openai, owner, pages, responses, search
-from askbook.api.running import Patience, build_running, in_background, told_by_signals
+from askbook.api.routes import admin, answers, health, ingestion, mcp, openai, owner, pages, search
+from askbook.api.running import Patience, build_running, closing_on_signals, in_background
 from askbook.settings import Settings
 from askbook.wiring import open_askbook
 
@@ -56,10 +56,10 @@ def create_app(
                 logger.warning(OPEN_HERE if trusts_loopback(settings) else CLOSED)
             await askbook.warm()
             if alone:
-                # What is loaded now stays loaded. To search it for garbage would hold up every request for 0.2 s each time.
+                # What is loaded now stays loaded. Each search of it for garbage would hold up every request for 0.2 s.
                 gc.collect()
                 gc.freeze()
-            with told_by_signals(running.closing):
+            with closing_on_signals(running.closing):
                 async with in_background(running):
                     if address is not None:
                         askbook.announce(address, running.token)
@@ -75,7 +75,7 @@ def create_app(
         telemetry=build_telemetry(settings),
     )
     app.state.limiter = build_limiter(settings)
-    for routes in (answers, search, ingestion, admin, openai, responses, health, owner, pages):
+    for routes in (answers, search, ingestion, admin, openai, health, owner, pages):
         app.include_router(routes.router)
     if mcp.INSTALLED:
         app.include_router(mcp.router)
@@ -95,7 +95,6 @@ def create_app(
         allow_headers=TAKEN,
         expose_headers=EXPOSED,
     )
-    app.add_middleware(LimitHeaders)
     app.add_middleware(RequestScope, metrics=metrics, public_url=settings.askbook_public_url)
     app.openapi = lambda: describe_app(app)
     return app

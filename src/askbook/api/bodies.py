@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from askbook.api.failing import to_response
@@ -17,10 +19,6 @@ HEADER_BYTES = 16 * 1024
 ADDRESS_BYTES = 8 * 1024
 DRAIN_BYTES = 8 * 1024 * 1024
 DRAIN_SECONDS = 8.0
-
-
-class _Gone(Exception):
-    """The client left before its request was whole."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class BoundedRequests:
             return await self.app(scope, receive, send)
         try:
             body = await self._read(scope, receive)
-        except _Gone:
+        except ClientDisconnect:
             return None
         except AskbookError as error:
             # On an open connection the unread rest would be read as the next request.
@@ -50,24 +48,18 @@ class BoundedRequests:
         limit = self.larger.get(scope["path"], self.body_bytes)
         try:
             async with asyncio.timeout(self.body_seconds):
-                await _check_head(scope, receive, limit)
-                return await _read_body(receive, limit)
+                if (excess := _find_excess(scope, limit)) is None:
+                    return await _read_body(receive, limit)
+                # A client that sends `Expect` has not sent its body yet.
+                if not any(name == b"expect" for name, _ in scope["headers"]):
+                    await _drain(receive)
+                raise excess
         except TimeoutError as error:
             raise TooSlow(f"the request did not come within {self.body_seconds:g} seconds", "Send it again.") from error
 
 
-async def _check_head(scope: Scope, receive: Receive, limit: int) -> None:
-    error = _find_excess(scope, limit)
-    if error is None:
-        return
-    # A client that sends `Expect` has not sent its body yet.
-    if not any(name == b"expect" for name, _ in scope["headers"]):
-        await _drain(receive)
-    raise error
-
-
 def _find_excess(scope: Scope, limit: int) -> AskbookError | None:
-    """What the headers announce can refuse a request. A small announcement does not admit it: the body is counted too."""
+    """What the headers alone show to be too much. They may understate the body, so its bytes are counted too."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     if len(scope["headers"]) > HEADERS_MAX or size > HEADER_BYTES:
         return HeadersTooLarge(f"a request has at most {HEADERS_MAX} headers, of {HEADER_BYTES} bytes in all")
@@ -83,7 +75,7 @@ async def _read_body(receive: Receive, limit: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _Gone
+            raise ClientDisconnect
         part = message.get("body", b"")
         size += len(part)
         more = message.get("more_body", False)
@@ -103,26 +95,20 @@ def _too_large(limit: int) -> TooLarge:
 async def _drain(receive: Receive) -> None:
     """Reads some of what is still coming: a client that is cut off while it sends never reads the answer."""
     drained = 0
-    try:
+    with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):
             while drained < DRAIN_BYTES:
                 message = await receive()
                 drained += len(message.get("body", b""))
                 if not message.get("more_body", False):
                     return
-    except TimeoutError:
-        return
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Gives the body at once, and then whatever comes: the news that the client has left."""
-    told = False
+    """Gives the body that was read, and after it what comes next: the news that the client has left."""
+    unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:
-        nonlocal told
-        if told:
-            return await receive()
-        told = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return unread.pop() if unread else await receive()
 
     return receive_again

@@ -78,7 +78,7 @@ async def _find_caller(request: Request, text: str | None) -> Caller:
         owner = _read_owner(request, key)
         await keys.touch(key)
         return Caller(key.key_id, owner, key.role, key.scope)
-    # An invalid key means another caller. Where no key was ever made it means nothing: some clients must send one.
+    # An invalid key is refused. Where no key was ever made it is ignored, because some clients must send one.
     if is_local(request) and (not text or not await keys.were_made()):
         return MACHINE
     if text:
@@ -99,10 +99,10 @@ def _read_owner(request: Request, key: Key) -> str:
 
 
 def is_local(request: Request) -> bool:
-    """From this very machine, and meant for it.
+    """Whether the request comes from this machine and is meant for it.
 
-    A header never makes a request local, but it may show that it is not: a proxy on this machine leaves its signs, a
-    page of the web that had its name point here says its own, and a browser says from which site a page asks.
+    A header never makes a request local, but it may show that it is not: proxies add their own, a site whose name was
+    made to point here sends that name, and a browser says which site's page asks.
     """
     running: Running = request.app.state.running
     if request.client is None or not trusts_loopback(running.settings) or _is_forwarded(request):
@@ -125,13 +125,13 @@ def trusts_loopback(settings: Settings) -> bool:
 
 
 def _is_forwarded(request: Request) -> bool:
-    """nginx before 1.29.7, left to itself, adds nothing and gives the host that it forwards to, but speaks HTTP/1.0.
+    """By default nginx before 1.29.7 adds no header and sends the host that it forwards to, but speaks HTTP/1.0.
     Later ones speak HTTP/1.1 and leave no sign: behind them ASKBOOK_PUBLIC_URL or ASKBOOK_LOCAL_OWNER=0 is needed."""
     return request.scope.get("http_version") == "1.0" or any(map(_PROXY.fullmatch, request.headers.keys()))
 
 
 def _opens_page(request: Request) -> bool:
-    """Whether a person followed a link. The answer is then shown to that person; the page with the link cannot read it."""
+    """Whether a person followed a link: that person sees the answer, and the page with the link cannot read it."""
     goes = request.headers.get("sec-fetch-mode"), request.headers.get("sec-fetch-dest")
     return request.method == "GET" and goes == ("navigate", "document")
 

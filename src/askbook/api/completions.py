@@ -1,15 +1,21 @@
-"""The bodies of /v1, as OpenAI's clients write and read them, with askbook's own fields added: sources, session, refusal."""
+"""/v1/chat/completions, as OpenAI's clients write and read it, with askbook's own fields: sources, session, refusal."""
 
 from __future__ import annotations
 
+import time
+import uuid
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from askbook.api.answering import to_event, to_failure
+from askbook.api.failing import OpenAIError
 from askbook.api.requests import SessionId, clean_body
-from askbook.domain import Replied
+from askbook.domain import MARK, Answer, AnswerEvent, Delta, Failed, Question, Refusal, Replied, Reply
 from askbook.errors import InputError
 from askbook.shapes.answers import ChatResponse, ChatSource, CheckedStatement, RefusalBody
+from askbook.shapes.body import example, to_address
 
 ANY_BOOK = "askbook"
 """The model's name for the only book there is, or for the first; `askbook/ID` names one."""
@@ -24,12 +30,13 @@ ModelName = Annotated[
 MESSAGES_MAX = 500
 TEXT_MAX = 100_000
 TEXT_PARTS = ("text", "input_text", "output_text")
+DONE = b"data: [DONE]\n\n"
 
 
 # --- what is sent ---------------------------------------------------------------------------------
 
 
-class _Sent(BaseModel):
+class Sent(BaseModel):
     """Unknown fields are ignored: a client may send what only its usual service knows."""
 
     model_config = ConfigDict(extra="ignore")
@@ -37,12 +44,12 @@ class _Sent(BaseModel):
     _clean = model_validator(mode="before")(clean_body)
 
 
-class MessagePart(_Sent):
+class MessagePart(Sent):
     type: str = Field(max_length=40)
     text: str | None = Field(default=None, max_length=TEXT_MAX)
 
 
-class _Said(_Sent):
+class Said(Sent):
     content: str | list[MessagePart] | None = Field(default=None, max_length=TEXT_MAX)
 
     @property
@@ -54,26 +61,16 @@ class _Said(_Sent):
         return self.content or ""
 
 
-class SentMessage(_Said):
+class SentMessage(Said):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
-class InputItem(_Said):
-    """A message. Other items (tool calls, reasoning) have no role and are skipped."""
-
-    role: Literal["system", "developer", "user", "assistant"] | None = None
-
-
-class StreamOptions(_Sent):
+class StreamOptions(Sent):
     include_usage: bool = False
 
 
-class CompletionRequest(_Sent):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"model": ANY_BOOK, "messages": [{"role": "user", "content": "What is a URDF file?"}]}]
-        }
-    )
+class CompletionRequest(Sent):
+    model_config = example(model=ANY_BOOK, messages=[{"role": "user", "content": "What is a URDF file?"}])
 
     model: ModelName
     messages: list[SentMessage] = Field(
@@ -88,24 +85,10 @@ class CompletionRequest(_Sent):
     )
 
 
-class ResponseRequest(_Sent):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"model": ANY_BOOK, "input": "What is a URDF file?"}]})
-
-    model: ModelName
-    input: Annotated[str, Field(max_length=TEXT_MAX)] | Annotated[list[InputItem], Field(max_length=MESSAGES_MAX)] = (
-        Field(description="The question; or messages, of which the last asks, and those before are its conversation.")
-    )
-    stream: bool = False
-    previous_response_id: str | None = Field(
-        default=None, max_length=100, description="Go on from this response, in place of the earlier messages."
-    )
-    session_id: SessionId | None = Field(default=None, description="The same, by askbook's own name for it.")
-
-
 # --- what is told ---------------------------------------------------------------------------------
 
 
-class _Ours(BaseModel):
+class OwnFields(BaseModel):
     """The fields that askbook adds."""
 
     sources: list[ChatSource] | None = None
@@ -117,9 +100,9 @@ class _Ours(BaseModel):
     removed: list[CheckedStatement] | None = None
 
 
-def tell_ours(replied: Replied, session_id: str) -> dict[str, Any]:
+def to_own_fields(replied: Replied, session_id: str) -> dict[str, Any]:
     chat = ChatResponse.from_replied(replied, session_id)
-    return {name: getattr(chat, name) for name in _Ours.model_fields}
+    return {name: getattr(chat, name) for name in OwnFields.model_fields}
 
 
 class UrlCitation(BaseModel):
@@ -162,7 +145,7 @@ class Usage(BaseModel):
         return cls(prompt_tokens=tokens, total_tokens=tokens)
 
 
-class _Completion(_Ours):
+class _Completion(OwnFields):
     id: str
     created: int
     model: str
@@ -205,62 +188,70 @@ class ModelList(BaseModel):
     data: list[ModelInfo]
 
 
-# --- /v1/responses --------------------------------------------------------------------------------
+# --- how an answer is told ------------------------------------------------------------------------
 
 
-class ResponseAnnotation(UrlCitation):
-    type: Literal["url_citation"] = "url_citation"
+class CompletionWriter:
+    """An answer in OpenAI's words: whole, or piece by piece."""
+
+    def __init__(self, body: CompletionRequest, question: Question) -> None:
+        self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": body.model}
+        self._wants_usage = body.stream_options is not None and body.stream_options.include_usage
+        self._opened = False
+        self._session_id = question.thread_id or ""
+
+    def to_completion(self, replied: Replied) -> ChatCompletion:
+        content = replied.reply.text + say_notices(replied.reply)
+        message = CompletionMessage(content=content, annotations=_to_annotations(replied.reply))
+        usage, ours = Usage.of(replied.account.tokens_used), to_own_fields(replied, self._session_id)
+        return ChatCompletion(**self._head, choices=[Choice(message=message)], usage=usage, **ours)
+
+    def write(self, event: AnswerEvent) -> Iterable[bytes]:
+        match event:
+            case Delta(text):
+                yield self._write_delta(text)
+            case Replied(reply, account):
+                if rest := say_rest(reply):
+                    yield self._write_delta(rest)
+                last = ChunkChoice(delta=ChunkDelta(annotations=_to_annotations(reply)), finish_reason="stop")
+                yield self._write(choices=[last], **to_own_fields(event, self._session_id))
+                if self._wants_usage:
+                    yield self._write(choices=[], usage=Usage.of(account.tokens_used))
+                yield DONE
+            case Failed(error):
+                yield to_event(None, OpenAIError.from_problem(to_failure(error)).model_dump_json())
+            case _:
+                pass
+
+    def _write_delta(self, text: str) -> bytes:
+        role = None if self._opened else "assistant"
+        self._opened = True
+        return self._write(choices=[ChunkChoice(delta=ChunkDelta(role=role, content=text))])
+
+    def _write(self, **told: object) -> bytes:
+        chunk = ChatCompletionChunk.model_validate({**self._head, **told})
+        return to_event(None, chunk.model_dump_json(exclude_none=True))
 
 
-class OutputText(BaseModel):
-    type: Literal["output_text"] = "output_text"
-    text: str = ""
-    annotations: list[ResponseAnnotation] = []
-    logprobs: list[Any] = []
+def say_rest(reply: Reply) -> str:
+    """What the deltas left out: all of a refusal, and the notices."""
+    return (reply.text if isinstance(reply, Refusal) else "") + say_notices(reply)
 
 
-class OutputMessage(BaseModel):
-    id: str
-    type: Literal["message"] = "message"
-    role: Literal["assistant"] = "assistant"
-    status: Literal["in_progress", "completed"]
-    content: list[OutputText]
+def say_notices(reply: Reply) -> str:
+    """The notices as text under the answer: OpenAI's clients show nothing else."""
+    return "".join(f"\n\n*{notice}*" for notice in reply.notices)
 
 
-class CachedTokens(BaseModel):
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
+def _to_annotations(reply: Reply) -> list[Annotation]:
+    return [Annotation(url_citation=citation) for citation in to_citations(reply)]
 
 
-class ReasoningTokens(BaseModel):
-    reasoning_tokens: int = 0
-
-
-class ResponseUsage(BaseModel):
-    """As in `Usage`, all tokens are reported as input."""
-
-    input_tokens: int
-    input_tokens_details: CachedTokens = CachedTokens()
-    output_tokens: int = 0
-    output_tokens_details: ReasoningTokens = ReasoningTokens()
-    total_tokens: int
-
-
-class ResponseBody(_Ours):
-    id: str
-    object: Literal["response"] = "response"
-    created_at: int
-    status: Literal["in_progress", "completed"] = "in_progress"
-    model: str
-    output: list[OutputMessage] = []
-    previous_response_id: str | None = None
-    usage: ResponseUsage | None = None
-    error: None = None
-    incomplete_details: None = None
-    instructions: None = None
-    metadata: dict[str, str] = {}
-    parallel_tool_calls: bool = False
-    tool_choice: Literal["none"] = "none"
-    tools: list[Any] = []
-    temperature: None = None
-    top_p: None = None
+def to_citations(reply: Reply) -> list[UrlCitation]:
+    """Each mark in the text, with the page of its source."""
+    sources = {source.number: source for source in reply.sources} if isinstance(reply, Answer) else {}
+    return [
+        UrlCitation(start_index=mark.start(), end_index=mark.end(), title=source.title, url=url)
+        for mark in MARK.finditer(reply.text)
+        if (source := sources.get(int(mark[1]))) and (url := to_address(source.passage.chunk.url))
+    ]

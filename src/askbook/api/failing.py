@@ -58,7 +58,7 @@ class OpenAIError(BaseModel):
 def to_response(
     problem: ErrorResponse, scope: Scope, headers: Mapping[str, str] | None = None, param: str | None = None
 ) -> Response:
-    """In the form that the caller reads: below /v1 that is OpenAI's. `param`: the field that is wrong."""
+    """Below /v1 in OpenAI's form. `param`: the field that is wrong."""
     ours = problem.model_copy(update={"request_id": scope.get("state", {}).get("request_id")})
     body = OpenAIError.from_problem(problem, param) if scope["path"].startswith("/v1/") else ours
     headers = {**LATER.get(problem.status_code, {}), **(headers or {})}
@@ -66,13 +66,13 @@ def to_response(
 
 
 def install_handlers(app: FastAPI) -> None:
-    app.add_exception_handler(AskbookError, _on_our_own)
+    app.add_exception_handler(AskbookError, _on_known_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(ClientLeft, _on_left)
 
 
-async def _on_our_own(request: Request, error: Any) -> Response:
+async def _on_known_error(request: Request, error: Any) -> Response:
     problem = to_outside(error)
     if problem.status_code >= 500:
         logger.error("%s: %s", type(error).__name__, error.message)
@@ -80,7 +80,7 @@ async def _on_our_own(request: Request, error: Any) -> Response:
 
 
 async def _on_invalid(request: Request, error: Any) -> Response:
-    message, detail = describe(error.errors())
+    message, detail = describe_invalid(error.errors())
     problem = ErrorResponse(error="validation_error", message=message, detail=detail, status_code=400)
     place = error.errors()[0]["loc"][1:]
     return to_response(problem, request.scope, param=".".join(map(str, place)) or None)
@@ -108,7 +108,7 @@ async def _on_left(_request: Request, _error: Any) -> Response:
 SHOWN = 5
 NAME_MAX = 100
 KEY = "[key]"
-"""Pydantic adds this step where a name is wrong, and not the value behind it."""
+"""Pydantic adds this step where the name is wrong instead of its value."""
 
 PATTERNS = {
     UUID4: "must be a UUID4, as 550e8400-e29b-41d4-a716-446655440000",
@@ -154,7 +154,7 @@ def _number(limit: float) -> str:
     return f"{limit:,.0f}" if limit == int(limit) else f"{limit:g}"
 
 
-def describe(errors: Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
+def describe_invalid(errors: Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
     """The first error, and a list of all where there are several."""
     said = list(dict.fromkeys(_describe_one(error) for error in errors))
     return said[0], "; ".join(said[:SHOWN]) if len(said) > 1 else None
@@ -162,20 +162,20 @@ def describe(errors: Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
 
 def _describe_one(error: Mapping[str, Any]) -> str:
     words, context = WORDS.get(error["type"], str(error["msg"]).replace("{", "{{").replace("}", "}}")), error.get("ctx")
-    return f"{_name(error)} {words.format(**context or {}) if isinstance(words, str) else words(context or {})}"
+    return f"{_name_field(error)} {words.format(**context or {}) if isinstance(words, str) else words(context or {})}"
 
 
-def _name(error: Mapping[str, Any]) -> str:
+def _name_field(error: Mapping[str, Any]) -> str:
     """`reader.hardware_tier`. Control characters that the caller wrote are replaced."""
     where, *steps = error["loc"]
     if error["type"] == "json_invalid" or not steps:
         return f"the {where}"
     if len(steps) > 2 and steps[-1] == KEY:
-        return f"a name in {_join(steps[:-2])}"
-    return _join(steps) or "a field"
+        return f"a name in {_join_steps(steps[:-2])}"
+    return _join_steps(steps) or "a field"
 
 
-def _join(steps: Sequence[object]) -> str:
+def _join_steps(steps: Sequence[object]) -> str:
     return printable(".".join(str(step) for step in steps if not _is_branch(step)))[:NAME_MAX]
 
 

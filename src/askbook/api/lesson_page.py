@@ -26,8 +26,8 @@ def read_url(public_id: str, lesson: OutlineLesson) -> str:
 
 
 def _place_pictures(public_id: str, chunks: Iterable[Chunk]) -> Resolve:
-    """Where askbook shows a picture of the book's folder: by the chunk that names it; None for one that is elsewhere."""
-    shown = {file: one.id for one in chunks for file in list_files(one.text)}
+    """Where askbook shows the book's own pictures, each by the chunk that names it; None for any other."""
+    shown = {file: chunk.id for chunk in chunks for file in list_files(chunk.text)}
 
     def place(src: str) -> str | None:
         path = unquote(src)
@@ -51,8 +51,8 @@ def render_page(
     outline: Outline, public_id: str, lesson: OutlineLesson, chunks: list[Chunk], cited: Sequence[Span]
 ) -> str:
     rebuilt = rebuild_text(chunks)
-    links, pictures = _Links(outline, public_id, lesson).resolve, _place_pictures(public_id, chunks)
-    rendered = render_lesson(rebuilt.text, links, [rebuilt.find(one) for one in cited], rebuilt.anchors, pictures)
+    links, pictures = _place_links(outline, public_id, lesson), _place_pictures(public_id, chunks)
+    rendered = render_lesson(rebuilt.text, links, [rebuilt.find(span) for span in cited], rebuilt.anchors, pictures)
     has_title = rendered.headings and rendered.headings[0].level == 1
     at = outline.lessons.index(lesson)
     before = outline.lessons[at - 1] if at else None
@@ -63,11 +63,12 @@ def render_page(
         book=escape(outline.title),
         book_id=escape(public_id),
         home=escape(read_url(public_id, outline.lessons[0])),
-        contents=_contents(outline, public_id, lesson, rendered),
-        way=_way(outline, lesson),
+        contents=_contents_list(outline, public_id, lesson, rendered),
+        way=_breadcrumbs(outline, lesson),
         heading="" if has_title else f"<h1>{escape(lesson.title)}</h1>",
         lesson=rendered.html,
-        around=_around(public_id, before, "Previous", "prev") + _around(public_id, after, "Next", "next"),
+        around=_neighbour_link(public_id, before, "Previous", "prev")
+        + _neighbour_link(public_id, after, "Next", "next"),
         published=f'<a href="{escape(lesson.url)}" rel="noopener noreferrer">On {escape(published)}</a>'
         if published
         else "",
@@ -86,76 +87,70 @@ def _template(name: str) -> Template:
     return Template(files("askbook").joinpath("web", name).read_text(encoding="utf-8"))
 
 
-class _Links:
+def _place_links(outline: Outline, public_id: str, lesson: OutlineLesson) -> Resolve:
     """Where the links of a lesson lead: to other lessons in the reader, to the web, or nowhere."""
+    lessons = {lesson.source_file: lesson for lesson in outline.lessons}
+    folder = posixpath.dirname(lesson.source_file)
 
-    def __init__(self, outline: Outline, public_id: str, lesson: OutlineLesson) -> None:
-        self._public_id = public_id
-        self._folder = posixpath.dirname(lesson.source_file)
-        self._lessons = {one.source_file: one for one in outline.lessons}
-
-    def resolve(self, href: str) -> str | None:
+    def place(href: str) -> str | None:
         try:
             parts = urlsplit(href)
         except ValueError:
             return None
-        if parts.scheme in ("http", "https") and parts.netloc:
-            return href
         if parts.scheme or parts.netloc:
-            return None
+            return href if parts.scheme in ("http", "https") and parts.netloc else None
         anchor = f"#{parts.fragment}" if parts.fragment else ""
         if not parts.path:
             return anchor or None
-        found = self._find(unquote(parts.path))
-        return read_url(self._public_id, found) + anchor if found else None
+        path = posixpath.normpath(posixpath.join(folder, unquote(parts.path))).lstrip("/")
+        names = [path, *(path + end for end in EXTENSIONS), *(f"{path}/README{end}" for end in EXTENSIONS)]
+        found = next((lessons[name] for name in names if name in lessons), None)
+        return read_url(public_id, found) + anchor if found else None
 
-    def _find(self, path: str) -> OutlineLesson | None:
-        whole = posixpath.normpath(posixpath.join(self._folder, path)).lstrip("/")
-        names = [whole, *(whole + end for end in EXTENSIONS), *(f"{whole}/README{end}" for end in EXTENSIONS)]
-        return next((self._lessons[name] for name in names if name in self._lessons), None)
+    return place
 
 
-def _contents(outline: Outline, public_id: str, current: OutlineLesson, rendered: Rendered) -> str:
+def _contents_list(outline: Outline, public_id: str, current: OutlineLesson, rendered: Rendered) -> str:
     modules: list[str] = []
-    for _, lessons in groupby(outline.lessons, lambda one: one.module):
+    for _, lessons in groupby(outline.lessons, lambda lesson: lesson.module):
         of_module = list(lessons)
         title = of_module[0].module_title
         opened = " open" if current in of_module else ""
         chapters = "".join(
             (f'<p class="chapter">{escape(chapter)}</p>' if chapter and chapter != title else "")
-            + f"<ol>{''.join(_line(public_id, one, current, rendered) for one in of_chapter)}</ol>"
-            for chapter, of_chapter in groupby(of_module, lambda one: one.chapter_title)
+            + f"<ol>{''.join(_entry(public_id, lesson, current, rendered) for lesson in of_chapter)}</ol>"
+            for chapter, of_chapter in groupby(of_module, lambda lesson: lesson.chapter_title)
         )
         modules.append(f"<details{opened}><summary>{escape(title)}</summary>{chapters}</details>")
     return "".join(modules)
 
 
-def _line(public_id: str, lesson: OutlineLesson, current: OutlineLesson, rendered: Rendered) -> str:
+def _entry(public_id: str, lesson: OutlineLesson, current: OutlineLesson, rendered: Rendered) -> str:
     link = f'href="{escape(read_url(public_id, lesson))}"'
     if lesson != current:
-        return f"<li><a {link}>{_name(lesson)}</a></li>"
+        return f"<li><a {link}>{_short_title(lesson)}</a></li>"
     sections = "".join(
-        f'<li><a href="#{escape(quote(one.anchor))}">{escape(one.title)}</a></li>'
-        for one in rendered.headings
-        if one.level == 2 and one.title
+        f'<li><a href="#{escape(quote(heading.anchor))}">{escape(heading.title)}</a></li>'
+        for heading in rendered.headings
+        if heading.level == 2 and heading.title
     )
     below = f'<ol class="here">{sections}</ol>' if sections else ""
-    return f'<li><a {link} aria-current="page">{_name(lesson)}</a>{below}</li>'
+    return f'<li><a {link} aria-current="page">{_short_title(lesson)}</a>{below}</li>'
 
 
-def _name(lesson: OutlineLesson) -> str:
-    """An overview has the title of what it stands below."""
+def _short_title(lesson: OutlineLesson) -> str:
+    """An overview has the title of its module or chapter, which is shown above it."""
     is_overview = lesson.title in (lesson.module_title, lesson.chapter_title) and lesson.lesson == 0
     return "Overview" if is_overview else escape(lesson.title)
 
 
-def _way(outline: Outline, lesson: OutlineLesson) -> str:
+def _breadcrumbs(outline: Outline, lesson: OutlineLesson) -> str:
     steps: Iterable[str] = (outline.title, lesson.module_title, lesson.chapter_title)
     kept = [step for step, _ in groupby(steps) if step and step != lesson.title]
     return " › ".join(f"<span>{escape(step)}</span>" for step in kept)
 
 
-def _around(public_id: str, lesson: OutlineLesson | None, word: str, rel: str) -> str:
+def _neighbour_link(public_id: str, lesson: OutlineLesson | None, word: str, rel: str) -> str:
     if lesson is None:
         return "<span></span>"
     href = escape(read_url(public_id, lesson))

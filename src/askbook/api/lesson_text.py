@@ -1,4 +1,4 @@
-"""A lesson as HTML, made from its chunks: nothing of its own markup lives, pictures are the book's own, no link runs a script."""
+"""A lesson as HTML, made from its chunks. Nothing of its own HTML gets through, and no link runs a script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -35,10 +35,10 @@ LEAST_MARKUP = 20
 """Characters between two listings that a generator's markup makes."""
 _FENCE_LINE = re.compile(r"[ \t>]*+(?:`{3,}+|~{3,}+)[^\n]*+\n")
 _HTML_TAGS = (
-    "a abbr address article aside audio b blockquote body br button canvas caption center cite code col colgroup dd del "
-    "details dfn dialog div dl dt em embed fieldset figcaption figure font footer form frame h1 h2 h3 h4 h5 h6 head "
-    "header hr html i iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol "
-    "optgroup option p param picture pre q s samp script section select small source span strong style sub summary sup "
+    "a abbr address article aside audio b blockquote body br button canvas caption center cite code col colgroup dd "
+    "del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form frame h1 h2 h3 h4 h5 h6 head "
+    "header hr html i iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object "
+    "ol optgroup option p param picture pre q s samp script section select small source span strong style sub summary sup "
     "svg table tbody td template textarea tfoot th thead title tr track u ul var video wbr"
 )
 _TAG = re.compile(rf"<!--.*?-->|(<!--.*)|</?(?:{'|'.join(_HTML_TAGS.split())})\b[^<>]*>", re.IGNORECASE | re.DOTALL)
@@ -75,33 +75,31 @@ class Rebuilt:
 
 
 def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
-    """Each part of the file once, with the labels that stand for its markup; no listing is closed and opened between."""
+    """Each part of the file once, with the labels that stand for its markup. A listing in two chunks is one again."""
     parts: list[str] = []
     pieces: list[Piece] = []
     starts: dict[int, str] = {}
     size = covered = last_line = 0
     tail = ""
     for chunk in chunks:
-        starts |= {one.at: one.url for one in chunk.sections} or {chunk.start: chunk.url}
+        starts |= {section.at: section.url for section in chunk.sections} or {chunk.start: chunk.url}
         at, begun = 0, False
         for piece in chunk.pieces:
             known = max(0, min(covered - piece.source_at, piece.length))
             between, at = chunk.text[at : piece.text_at], piece.text_at + piece.length
             if known == piece.length:
                 continue
+            closing = ""
             if not begun:
                 lines = chunk.first_line - last_line
+                gap = piece.source_at - covered
                 # One listing in two chunks, closed and opened anew where nothing but white space stands in the file.
                 opened = _FENCE_LINE.match(between) is not None
-                goes_on = opened and bool(tail) and piece.source_at - covered - lines < LEAST_MARKUP
-                tail = "" if goes_on else tail
-                label = "" if known or goes_on else between
-                gap = _gap(piece.source_at - covered, lines, goes_on)
-                parts += [tail]
-                size += len(tail)
-                between = gap + label
+                goes_on = opened and bool(tail) and gap - lines < LEAST_MARKUP
+                closing = "" if goes_on else tail
+                between = _space_between(gap, lines, goes_on) + ("" if goes_on else between)
+            between = closing + ("" if known else between)
             text = chunk.text[piece.text_at + known : at]
-            between = "" if known else between
             parts += between, text
             pieces.append(Piece(size + len(between), piece.source_at + known, len(text)))
             size += len(between) + len(text)
@@ -116,11 +114,11 @@ def rebuild_text(chunks: Sequence[Chunk]) -> Rebuilt:
     return replace(rebuilt, anchors={line: unquote(url.partition("#")[2]) for line, url in lines.items()})
 
 
-def _gap(length: int, lines: int, in_listing: bool) -> str:
+def _space_between(length: int, lines: int, in_listing: bool) -> str:
     """The white space between two chunks."""
     if length <= 0:
         return ""
-    # All of an include has the line that it stands on: what is further apart than two words are is two blocks.
+    # All of an include has one line number: its parts are separate blocks if more than a space is between them.
     return "\n" * min(length, max(lines, int(in_listing))) or ("\n\n" if length > 1 else " ")
 
 
@@ -150,14 +148,14 @@ def render_lesson(
     """`cited`: the words to mark; the blocks that hold them are marked too. `anchors` of headings, by their lines.
     `place`: where a picture is shown."""
     text = text.replace(BEGIN, "\ufffd").replace(END, "\ufffd")
-    text, lines = _set_marks(text, cited)
+    text, lines = _mark_cited(text, cited)
     tokens = _PARSER.parse(text)
     headings = tuple(_name_headings(tokens, anchors or {}))
     _mark_blocks(tokens, lines)
-    _dress(tokens)
+    _style_admonitions_and_tasks(tokens)
     for token in tokens:
         if token.type == "inline" and token.children:
-            token.children = list(_keep_safe(token.children, resolve))
+            token.children = list(_keep_safe_links(token.children, resolve))
     shown = _Renderer(lines, place).render(tokens, _PARSER.options, {})
     return Rendered(shown.replace(BEGIN, "").replace(END, ""), headings)
 
@@ -176,12 +174,12 @@ _PARSER = add_formulas(MarkdownIt("commonmark").enable(["table", "strikethrough"
 _PARSER.inline.ruler.before("link", "footnote", _read_footnote)
 
 
-def _set_marks(text: str, cited: Sequence[Span]) -> tuple[str, list[range]]:
-    """The text with a sign where cited words begin and end, and the lines that they stand on."""
+def _mark_cited(text: str, cited: Sequence[Span]) -> tuple[str, list[range]]:
+    """The text with a sign where cited words begin and end, and the lines of these words."""
     parts: list[str] = []
     lines: list[range] = []
     at = 0
-    for start, end in sorted(_tighten(text, *span) for span in cited):
+    for start, end in sorted(_trim_markup(text, *span) for span in cited):
         start = max(start, at)
         if start < end:
             lines.append(range(text.count("\n", 0, start), text.count("\n", 0, end) + 1))
@@ -190,7 +188,7 @@ def _set_marks(text: str, cited: Sequence[Span]) -> tuple[str, list[range]]:
     return "".join(parts) + text[at:], lines
 
 
-def _tighten(text: str, start: int, end: int) -> Span:
+def _trim_markup(text: str, start: int, end: int) -> Span:
     """Without the markup around the words: a mark before `- ` or behind `|` would be no list and no table."""
     start, end = min(start, len(text)), min(end, len(text))
     if fence := _FENCE_LINE.match(text, start, end):
@@ -200,7 +198,7 @@ def _tighten(text: str, start: int, end: int) -> Span:
 
 
 def _name_headings(tokens: list[Token], known: Mapping[int, str]) -> Iterator[Heading]:
-    """With the anchors that the addresses of the chunks have."""
+    """Gives headings the anchors that the addresses of the chunks have."""
     anchors = Anchors()
     for at, token in enumerate(tokens):
         if token.type == "heading_open" and token.level == 0:
@@ -217,21 +215,16 @@ _BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "fence", "code_bl
 
 
 def _mark_blocks(tokens: list[Token], lines: list[range]) -> None:
-    first = True
-    for token in tokens:
-        if token.type not in _BLOCKS or not token.map:
-            continue
-        start, stop = token.map
-        if any(start < cited.stop and cited.start < stop for cited in lines):
-            if token.type != "list_item_open":
-                token.attrJoin("class", "cited")
-            if first:
-                token.meta["first"] = True
-                first = False
+    blocks = [(token, *token.map) for token in tokens if token.type in _BLOCKS and token.map]
+    cited = [token for token, start, stop in blocks if any(start < part.stop and part.start < stop for part in lines)]
+    for token in cited:
+        token.meta["first"] = token is cited[0]
+        if token.type != "list_item_open":
+            token.attrJoin("class", "cited")
 
 
-def _dress(tokens: list[Token]) -> None:
-    """A quotation under a title in bold is an admonition; the boxes of a list of tasks."""
+def _style_admonitions_and_tasks(tokens: list[Token]) -> None:
+    """A quotation under a title in bold is an admonition; `[ ]` in a list is a box."""
     for before, paragraph, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if paragraph.type != "paragraph_open" or not inline.children:
             continue
@@ -244,10 +237,11 @@ def _dress(tokens: list[Token]) -> None:
             paragraph.attrJoin("class", "title")
 
 
-def _keep_safe(children: list[Token], resolve: Resolve) -> Iterator[Token]:
-    """Links that lead somewhere; of the rest their words."""
+def _keep_safe_links(children: list[Token], resolve: Resolve) -> Iterator[Token]:
+    """Links that lead nowhere become their words."""
     linked = False
     for token in children:
+        token.meta["linked"] = linked
         if token.type == "link_open":
             target = resolve(str(token.attrGet("href") or ""))
             linked = target is not None
@@ -258,15 +252,15 @@ def _keep_safe(children: list[Token], resolve: Resolve) -> Iterator[Token]:
                 yield token
         elif token.type != "link_close" or linked:
             yield token
+            linked = linked and token.type != "link_close"
 
 
 class _Renderer(RendererHTML):
-    """markdown-it's own, but for what it would let through, and with the cited words marked."""
+    """markdown-it's renderer, without the book's own HTML and with the cited words marked."""
 
     def __init__(self, cited_lines: list[range], place: Resolve) -> None:
         super().__init__()
         self._place = place
-        self._linked = False
         self._cited_lines = cited_lines
         self._marking = False
 
@@ -302,7 +296,7 @@ class _Renderer(RendererHTML):
         return self._formula(tokens[idx], tokens[idx].tag, shown=tokens[idx].info == DISPLAY)
 
     def _formula(self, token: Token, tag: str, shown: bool) -> str:
-        """As it is written; math.js draws it. It is marked whole or not at all."""
+        """The TeX, which math.js draws. It is marked whole or not at all."""
         classes = " ".join(filter(None, (MATH, DISPLAY if shown else "", str(token.attrGet("class") or ""))))
         marked = self._marking or BEGIN in token.content
         self._mark(token.content)
@@ -323,22 +317,14 @@ class _Renderer(RendererHTML):
 
     def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         words = self.renderInlineAsText(tokens[idx].children, options, env)
-        return self._picture(words, str(tokens[idx].attrGet("src") or ""))
+        return self._picture(words, str(tokens[idx].attrGet("src") or ""), tokens[idx])
 
-    def link_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        self._linked = True
-        return self.renderToken(tokens, idx, options, env)
-
-    def link_close(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        self._linked = False
-        return self.renderToken(tokens, idx, options, env)
-
-    def _picture(self, words: str, src: str) -> str:
-        """Of the book's own folder, or else its words; those of one that is elsewhere lead there."""
+    def _picture(self, words: str, src: str, token: Token) -> str:
+        """A picture of the book's own folder is shown. Of any other the words are, as a link to it on the web."""
         marked, plain = self._mark(words), html.escape(words.replace(BEGIN, "").replace(END, ""))
         if address := self._place(src):
             return f'<img class="shown" src="{html.escape(address)}" alt="{plain}" loading="lazy">'
-        if src.lower().startswith(("http://", "https://")) and not self._linked:
+        if src.lower().startswith(("http://", "https://")) and not token.meta.get("linked"):
             leave = 'rel="noopener noreferrer nofollow"'
             return f'<a class="picture" href="{html.escape(src)}" {leave}>{marked or html.escape(src)}</a>'
         return f'<span class="picture">{marked}</span>'
@@ -346,25 +332,25 @@ class _Renderer(RendererHTML):
     def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         if _BREAK.fullmatch(tokens[idx].content):
             return "<br>"
-        return self._show_tags(tokens[idx].content)
+        return self._show_tags(tokens[idx])
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        shown = self._show_tags(tokens[idx].content.strip()).strip()
+        shown = self._show_tags(tokens[idx]).strip()
         return f"<p{self._anchor(tokens[idx])}>{shown}</p>\n" if shown else ""
 
-    def _show_tags(self, content: str) -> str:
-        """The words between them, and the pictures."""
-        parts = _PICTURE.split(content)
+    def _show_tags(self, token: Token) -> str:
+        """The words between the tags, and the pictures."""
+        parts = _PICTURE.split(token.content.strip())
         words = (self._mark(_TAG.sub(r"\1", part)) for part in parts[::2])
-        pictures = (self._picture(*read_attributes(tag)) for tag in parts[1::2])
-        return "".join(one for pair in zip_longest(words, pictures, fillvalue="") for one in pair)
+        pictures = (self._picture(*read_attributes(tag), token) for tag in parts[1::2])
+        return "".join(chain.from_iterable(zip_longest(words, pictures, fillvalue="")))
 
     def renderToken(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         shown, token = super().renderToken(tokens, idx, options, env), tokens[idx]
         if token.map and not any(token.map[0] in cited for cited in self._cited_lines):
-            # The end of the cited words stood where no text is.
+            # The end of the cited words was in markup that is not shown.
             self._marking = False
-        # A heading keeps the id that it has.
+        # A span, because a heading has an id already.
         return f'<span id="{CITED_ID}"></span>{shown}' if token.meta.get("first") else shown
 
     def _anchor(self, token: Token) -> str:

@@ -83,8 +83,7 @@ class RateLimiter:
         self.breaker = Breaker(clock, failures=1, rest=REST_SECONDS)
 
     async def spend(self, key_id: str, cost: int = 1) -> Allowance:
-        ticket = self.breaker.enter() if self.shared is not None else None
-        if self.shared is not None and ticket is not None:
+        if self.shared is not None and (ticket := self.breaker.enter()) is not None:
             outcome: Outcome = "neither"
             try:
                 allowance = await self._spend(self.shared, time.time, key_id, cost)

@@ -58,9 +58,9 @@ Call = Callable[[Context, CallToolRequestParams], Awaitable[CallToolResult]]
 
 
 class Exchange(Response):
-    """One request, answered. Nothing is kept from one to the next, so any process can take it, with any key.
+    """One request, answered. Nothing is kept between requests, so any process can take any of them, with any key.
 
-    Who asks was found out by the route, its Host and Origin with it: the SDK's own list of hosts is not needed.
+    The route has checked the caller, Host and Origin: the SDK's own list of hosts is not needed.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,10 +81,10 @@ def build_server(visits: Visits, say: Callable[[AskbookError], ErrorResponse]) -
     async def call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         try:
             async with visits(ctx.request) as visit:
-                told = await call_tool(visit, params.name, params.arguments or {})
+                result = await call_tool(visit, params.name, params.arguments or {})
                 # Within the visit, because addresses are completed with the server that shows the book.
-                content = TextContent(type="text", text=told.to_text())
-                return CallToolResult(content=[content], structured_content=told.model_dump(mode="json"))
+                content = TextContent(type="text", text=result.to_text())
+                return CallToolResult(content=[content], structured_content=result.model_dump(mode="json"))
         except AskbookError as error:
             return _to_error(say(error))
         except Exception as error:
@@ -143,7 +143,7 @@ def _to_tool(tool: BookTool) -> Tool:
         title=tool.title,
         description=tool.about,
         input_schema=tool.arguments.model_json_schema(),
-        output_schema=tool.told.model_json_schema(mode="serialization"),
+        output_schema=tool.result.model_json_schema(mode="serialization"),
         annotations=ToolAnnotations(read_only_hint=tool.reads_only, destructive_hint=False, open_world_hint=False),
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from fastapi.telemetry import TelemetryConfig
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from askbook.domain import Account, Answer, AnswerEvent, Failed, Job, Refusal, Replied, Tried
+from askbook.domain import Account, Answer, AnswerEvent, Failed, Job, Replied, Reply, Tried
 from askbook.errors import InputError
 from askbook.ingest.pipeline import Step, Tally
 from askbook.settings import Settings
@@ -18,33 +18,33 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 3
 class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = self._count("askbook_requests", "Requests", "route", "method", "status")
-        self.request_seconds = self._time("askbook_request_seconds", "How long requests took", "route")
-        self.stage_seconds = self._time("askbook_stage_seconds", "How long the stages of an answer took", "stage")
-        self.answers = self._count("askbook_answers", "Answers", "by")
-        self.refusals = self._count("askbook_refusals", "Refusals", "reason")
-        self.failures = self._count("askbook_failures", "Questions that failed", "error")
-        self.confidence = self._count("askbook_confidence", "Replies by how sure they are", "level")
-        self.cache_hits = self._count("askbook_cache_hits", "Questions that were searched before")
-        self.tokens = self._count("askbook_tokens", "Tokens of the model", "model")
-        self.model_calls = self._count("askbook_model_calls", "Calls to the model's service", "state")
-        self.sentences_removed = self._count("askbook_sentences_removed", "Sentences that the check took out")
-        self.streams = self._level("askbook_streams", "Streams that are open")
-        self.breaker_open = self._level(
-            "askbook_breaker_open", "1 from when the service is left alone until a call to it has succeeded", "service"
+        count, level = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        time = partial(Histogram, buckets=SECONDS, registry=self.registry)
+        self.requests = count("askbook_requests", "Requests", ("route", "method", "status"))
+        self.request_seconds = time("askbook_request_seconds", "How long requests took", ("route",))
+        self.stage_seconds = time("askbook_stage_seconds", "How long the stages of an answer took", ("stage",))
+        self.answers = count("askbook_answers", "Answers", ("by",))
+        self.refusals = count("askbook_refusals", "Refusals", ("reason",))
+        self.failures = count("askbook_failures", "Questions that failed", ("error",))
+        self.confidence = count("askbook_confidence", "Replies by how sure they are", ("level",))
+        self.cache_hits = count("askbook_cache_hits", "Questions that were searched before")
+        self.tokens = count("askbook_tokens", "Tokens of the model", ("model",))
+        self.model_calls = count("askbook_model_calls", "Calls to the model's service", ("state",))
+        self.sentences_removed = count("askbook_sentences_removed", "Sentences that the check took out")
+        self.streams = level("askbook_streams", "Streams that are open")
+        self.breaker_open = level(
+            "askbook_breaker_open",
+            "1 from when the service is left alone until a call to it has succeeded",
+            ("service",),
         )
-        self.part_up = self._level("askbook_part_up", "1 while the part answers", "part")
-        self.jobs = self._count("askbook_jobs", "Ingestion jobs that ended", "status")
-        self.job_progress = self._level("askbook_job_progress", "How far the running job is, 0 to 1")
-        self.job_files = self._level("askbook_job_files", "Files of the running job", "state")
-        self.job_chunks = self._level("askbook_job_chunks", "Chunks of the running job", "state")
+        self.part_up = level("askbook_part_up", "1 while the part answers", ("part",))
+        self.jobs = count("askbook_jobs", "Ingestion jobs that ended", ("status",))
+        self.job_progress = level("askbook_job_progress", "How far the running job is, 0 to 1")
+        self.job_files = level("askbook_job_files", "Files of the running job", ("state",))
+        self.job_chunks = level("askbook_job_chunks", "Chunks of the running job", ("state",))
 
     def to_text(self) -> bytes:
         return generate_latest(self.registry)
-
-    def note_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        self.requests.labels(route, method, str(status)).inc()
-        self.request_seconds.labels(route).observe(seconds)
 
     def note_event(self, event: AnswerEvent) -> None:
         match event:
@@ -53,24 +53,24 @@ class Metrics:
             case Failed(error):
                 self.failures.labels(type(error).__name__).inc()
             case Replied(reply, account):
-                self._note_reply(reply)
-                self._note_account(account)
+                if isinstance(reply, Answer):
+                    self.answers.labels(reply.answered_by).inc()
+                else:
+                    self.refusals.labels(reply.reason).inc()
+                self._note_reply(reply, account)
             case _:
                 pass
 
-    def _note_reply(self, reply: Answer | Refusal) -> None:
-        if isinstance(reply, Answer):
-            self.answers.labels(reply.answered_by).inc()
-        else:
-            self.refusals.labels(reply.reason).inc()
+    def _note_reply(self, reply: Reply, account: Account) -> None:
         self.confidence.labels(reply.confidence.confidence_level if reply.confidence else "none").inc()
         self.sentences_removed.inc(len(reply.removed))
-
-    def _note_account(self, account: Account) -> None:
-        self.stage_seconds.labels("embedding").observe(account.embedding_ms / 1000)
-        self.stage_seconds.labels("retrieval").observe(account.retrieval_ms / 1000)
-        self.stage_seconds.labels("generation").observe(account.generation_ms / 1000)
-        self.stage_seconds.labels("whole").observe(account.response_ms / 1000)
+        for stage, took_ms in {
+            "embedding": account.embedding_ms,
+            "retrieval": account.retrieval_ms,
+            "generation": account.generation_ms,
+            "whole": account.response_ms,
+        }.items():
+            self.stage_seconds.labels(stage).observe(took_ms / 1000)
         self.cache_hits.inc(account.cache_hit)
         if account.model is not None:
             self.tokens.labels(account.model).inc(account.tokens_used)
@@ -84,25 +84,6 @@ class Metrics:
         self.job_files.labels("done").set(done)
         self.job_chunks.labels("to_embed").set(tally.chunks_to_embed)
         self.job_chunks.labels("embedded").set(tally.chunks_embedded)
-
-    def note_job(self, job: Job) -> None:
-        self.jobs.labels(job.status).inc()
-        self.job_progress.set(job.progress)
-
-    def watch_breaker(self, service: str, is_open: Callable[[], bool]) -> None:
-        self.breaker_open.labels(service).set_function(lambda: float(is_open()))
-
-    def watch_part(self, part: str, is_up: Callable[[], bool]) -> None:
-        self.part_up.labels(part).set_function(lambda: float(is_up()))
-
-    def _count(self, name: str, what: str, *labels: str) -> Counter:
-        return Counter(name, what, labels, registry=self.registry)
-
-    def _time(self, name: str, what: str, *labels: str) -> Histogram:
-        return Histogram(name, what, labels, buckets=SECONDS, registry=self.registry)
-
-    def _level(self, name: str, what: str, *labels: str) -> Gauge:
-        return Gauge(name, what, labels, registry=self.registry)
 
 
 def build_telemetry(settings: Settings) -> TelemetryConfig:

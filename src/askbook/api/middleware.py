@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from askbook.api.failing import to_response, to_unknown
 from askbook.api.limits import Allowance
 from askbook.api.metrics import Metrics
-from askbook.api.running import NEEDED, Running
+from askbook.api.running import NEEDED, Running, cancel
 from askbook.errors import AskbookError
 from askbook.shapes.body import at_home
 from askbook.shapes.problems import to_outside
@@ -58,12 +58,12 @@ class RequestScope:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         sent = Headers(scope=scope)
-        # The caller's own id where it is sane, so that its logs and ours can be laid side by side.
+        # The caller's own id is kept where it is sane, so that its logs can be compared with ours.
         own_id = sent.get("x-request-id", "")
         request_id = own_id if _SANE_ID.fullmatch(own_id) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         if scope["method"] == "HEAD":
-            # Answered as GET is; the server, which keeps the scope it made, sends the head alone.
+            # Answered as GET; the server, which has the original scope, sends the head alone.
             scope = {**scope, "method": "GET"}
         started, status = time.perf_counter(), 0
 
@@ -73,6 +73,7 @@ class RequestScope:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
+                _add_limits(headers, status, scope["state"].get("allowance"))
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
@@ -94,7 +95,8 @@ class RequestScope:
         route = getattr(scope.get("route"), "path", UNKNOWN_ROUTE)
         # Each label is kept for good, and a client can invent methods.
         method = scope["method"] if scope["method"] in METHODS else "other"
-        self.metrics.note_request(route, method, status, seconds)
+        self.metrics.requests.labels(route, method, str(status)).inc()
+        self.metrics.request_seconds.labels(route).observe(seconds)
         told = {"route": route, "method": method, "status": status, "ms": round(seconds * 1000, 1)}
         caller = scope["state"].get("caller")
         if caller is not None and caller.key_id:
@@ -109,27 +111,8 @@ def _read_home(scope: Scope, sent: Headers) -> str | None:
     return f"{scheme}://{host}" if _SANE_HOST.fullmatch(host) else None
 
 
-# --- what is left of the key's minute; on a 401 how to show a key ----------------------------------
-
-
-@dataclass(frozen=True)
-class LimitHeaders:
-    app: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return await self.app(scope, receive, send)
-        state = scope.setdefault("state", {})
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                _add_limits(MutableHeaders(scope=message), message["status"], state.get("allowance"))
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
-
-
 def _add_limits(headers: MutableHeaders, status: int, allowance: Allowance | None) -> None:
+    """What is left of the key's minute; on a 401, how to show a key."""
     if status == 401:
         headers.setdefault("WWW-Authenticate", "Bearer")
     if allowance is None:
@@ -149,7 +132,7 @@ PATIENCE_SECONDS = 1.0
 
 
 class KnownOrigins(CORSMiddleware):
-    """Starlette's, with the sites of all keys in force. A preflight carries no key, so any of these sites is allowed."""
+    """Starlette's, with the sites of all keys in force: a preflight carries no key, so any of them is allowed."""
 
     _of_keys: frozenset[str] = frozenset()
     _fresh_until = 0.0
@@ -209,9 +192,4 @@ class OutageGuard:
         finally:
             down.cancel()
             if not answer.done():
-                await running.leave(_end(answer))
-
-
-async def _end(answer: asyncio.Future[None]) -> None:
-    answer.cancel()
-    await asyncio.wait({answer})
+                await running.leave(cancel(answer))

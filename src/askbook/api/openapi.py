@@ -1,4 +1,4 @@
-"""The OpenAPI document, and what it shows besides the schemas: the error responses, and how a stream looks."""
+"""The OpenAPI document: what FastAPI makes of the routes, with the error responses and the events of streams."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ _CHAT = {"oneOf": [_describe_chat_event(*event) for event in CHAT_EVENTS.items()
 _DATA = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
 
 STREAM = _describe_stream(
-    f"Server-sent events: {', '.join(f'`{name}` ({body.__name__})' for name, body in CHAT_EVENTS.items())}. The last is "
-    "`done` or `error`. The first two are left out where nothing is searched. The deltas together are the response. "
+    f"Server-sent events: {', '.join(f'`{name}` ({body.__name__})' for name, body in CHAT_EVENTS.items())}. "
+    "The last is `done` or `error`. The first two are left out where nothing is searched. The deltas together are the response. "
     "Comments keep the connection alive. A client that leaves ends the answer, and nothing of it is kept; asked again "
     "with the same session_id, the conversation goes on.",
     _CHAT,

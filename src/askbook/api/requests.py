@@ -23,11 +23,10 @@ from askbook.domain import (
     Question,
     Reader,
     Role,
-    Scope,
     SearchMode,
 )
 from askbook.settings import Settings
-from askbook.shapes.body import from_address
+from askbook.shapes.body import example, from_address
 from askbook.store import database
 from askbook.store.keys import NAME_MAX
 from askbook.store.questions import COMMENT_MAX
@@ -140,11 +139,7 @@ class _QuestionBody(RequestBody):
 class AgentRequest(_QuestionBody):
     """Seed 000's question."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"query": "How do ROS 2 nodes communicate?", "top_k": 5, "include_sources": True}]
-        }
-    )
+    model_config = example(query="How do ROS 2 nodes communicate?", top_k=5, include_sources=True)
 
     query: QuestionText = Field(description="The question, 1 to 1000 characters.")
     include_sources: bool = Field(default=True, description="Whether the answer names its sources.")
@@ -157,18 +152,12 @@ class AgentRequest(_QuestionBody):
 class ChatRequest(_QuestionBody):
     """Seed 004's question."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "message": "How do ROS 2 nodes communicate?",
-                    "session_id": "550e8400-e29b-41d4-a716-446655440000",
-                    "stream": False,
-                    "top_k": 5,
-                    "similarity_threshold": 0.7,
-                }
-            ]
-        }
+    model_config = example(
+        message="How do ROS 2 nodes communicate?",
+        session_id="550e8400-e29b-41d4-a716-446655440000",
+        stream=False,
+        top_k=5,
+        similarity_threshold=0.7,
     )
 
     message: QuestionText = Field(description="The question, 1 to 1000 characters.")
@@ -200,9 +189,7 @@ MetadataName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class ThreadChange(RequestBody):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"title": "Nodes and topics", "tags": ["ros2"], "metadata": {"course": 7}}]}
-    )
+    model_config = example(title="Nodes and topics", tags=["ros2"], metadata={"course": 7})
 
     title: str | None = Field(
         default=None, min_length=1, max_length=TITLE_MAX, pattern=NOT_BLANK, description="The conversation's new name."
@@ -248,13 +235,7 @@ def _depth(value: Any) -> int:
 class SearchRequest(RequestBody):
     """Seed 003's SearchQuery. All filters must hold."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"text": "publish-subscribe", "hardware_tier_filter": 2, "module_filter": "ros2", "limit": 5},
-            ]
-        }
-    )
+    model_config = example(text="publish-subscribe", hardware_tier_filter=2, module_filter="ros2", limit=5)
 
     text: str = Field(min_length=QUERY_MIN, max_length=QUERY_MAX, description="What to look for, 3 to 1000 characters.")
     book_id: BookId | None = None
@@ -299,7 +280,7 @@ class SearchRequest(RequestBody):
 class TriggerRequest(RequestBody):
     """What to ingest. The folder is the one that the book was made from; no caller names one."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"book_id": "robotics", "mode": "incremental"}]})
+    model_config = example(book_id="robotics", mode="incremental")
 
     book_id: BookId | None = None
     mode: IngestMode = Field(
@@ -312,16 +293,8 @@ class TriggerRequest(RequestBody):
 class FeedbackRequest(RequestBody):
     """A thumb on an answer. Sent again, it replaces what was said before."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "session_id": "550e8400-e29b-41d4-a716-446655440000",
-                    "helpful": False,
-                    "comment": "It does not say which version.",
-                }
-            ]
-        }
+    model_config = example(
+        session_id="550e8400-e29b-41d4-a716-446655440000", helpful=False, comment="It does not say which version."
     )
 
     session_id: SessionId
@@ -337,11 +310,7 @@ class FeedbackRequest(RequestBody):
 class KeyRequest(RequestBody):
     """A key to be made, for the tenant of the key that asks."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"name": "docs site", "books": ["robotics"], "origins": ["https://docs.example.org"]}]
-        }
-    )
+    model_config = example(name="docs site", books=["robotics"], origins=["https://docs.example.org"])
 
     name: str = Field(min_length=1, max_length=NAME_MAX, description="Whose key it is.")
     role: Role = Field(default="reader", description="reader: asks and searches; admin: ingests and manages keys too.")
@@ -353,6 +322,3 @@ class KeyRequest(RequestBody):
         max_length=LIST_MAX,
         description="The sites whose pages hold it, for all to read: it works on them alone.",
     )
-
-    def to_scope(self, tenant: str) -> Scope:
-        return Scope(tenant, tuple(dict.fromkeys(self.books)) if self.books else None)

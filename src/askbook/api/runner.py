@@ -1,4 +1,4 @@
-"""Ingestion inside the server: one job at a time, in the background; unfinished jobs of earlier processes come first."""
+"""Ingestion inside the server: one job at a time, in the background, beginning with what earlier processes left."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Runner:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """The job that runs goes back to the queue."""
+        """A running job goes back to the queue."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -57,7 +57,12 @@ class Runner:
             self._wake.clear()
             try:
                 for job in await self.askbook.jobs.load_open():
-                    await self._run_job(job)
+                    done = await self.askbook.worker.run_job(job.job_id, self.metrics.note_step)
+                    if done.status in ("completed", "failed"):
+                        self.metrics.jobs.labels(done.status).inc()
+                        self.metrics.job_progress.set(done.progress)
+                        extra = {"job_id": done.job_id, "book_id": done.book_id}
+                        logger.info("job %s", done.status, extra=extra)
             except AskbookError as error:
                 logger.error("jobs wait: %s", error.message)
             except Exception:
@@ -66,12 +71,6 @@ class Runner:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(EVERY_SECONDS):
                     await self._wake.wait()
-
-    async def _run_job(self, job: Job) -> None:
-        done = await self.askbook.worker.run_job(job.job_id, self.metrics.note_step)
-        if done.status in ("completed", "failed"):
-            self.metrics.note_job(done)
-            logger.info("job %s", done.status, extra={"job_id": done.job_id, "book_id": done.book_id})
 
     async def _refresh(self, job: Job) -> None:
         if not self.refresh_command:

@@ -1,4 +1,4 @@
-"""What an app holds open while it runs, what goes on beside the requests, and how all of it ends."""
+"""What an app holds open while it runs, the work beside its requests, and how it shuts down."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from askbook.api.limits import RateLimiter
 from askbook.api.metrics import Metrics
 from askbook.api.runner import Runner
 from askbook.api.watch import Watch
+from askbook.breaker import Breaker
 from askbook.domain import BookRecord
 from askbook.errors import AskbookError, ShuttingDown
 from askbook.settings import Settings
@@ -69,11 +70,16 @@ class Running:
         return (await self.find_book(caller, book_id)).book_id if book_id else None
 
     async def leave(self, ending: Coroutine[Any, Any, None]) -> None:
-        """Waits a moment for something to end. A part that hangs ends on its own, so that its reader need not wait."""
+        """Waits a moment for `ending`. Where a part hangs, it goes on in the background: no reader waits for it."""
         task = asyncio.create_task(ending)
         self.leaving.add(task)
         task.add_done_callback(self.leaving.discard)
         await asyncio.wait({task}, timeout=LEAVE_SECONDS)
+
+
+async def cancel(work: asyncio.Future[Any]) -> None:
+    work.cancel()
+    await asyncio.wait({work})
 
 
 def get_running(request: Request) -> Running:
@@ -90,15 +96,15 @@ def build_running(
 ) -> Running:
     database = askbook.database
     pings = {"database": lambda: database.load_value(text("SELECT 1")), "index": askbook.index.ping}
-    breakers = {**askbook.breakers}
+    breakers: dict[str, Breaker] = {**askbook.breakers}
     if limiter is not None and limiter.shared is not None:
         pings["redis"] = limiter.ping
         breakers["redis"] = limiter.breaker
     watch = Watch(pings)
     for part in watch.signs:
-        metrics.watch_part(part, lambda part=part: watch.signs[part].up)
+        metrics.part_up.labels(part).set_function(lambda part=part: watch.signs[part].up)
     for service, breaker in breakers.items():
-        metrics.watch_breaker(service, lambda breaker=breaker: breaker.is_open)
+        metrics.breaker_open.labels(service).set_function(lambda breaker=breaker: breaker.is_open)
     runner = Runner(askbook, metrics, settings.askbook_refresh_command)
     closing = Closing(patience.grace)
     return Running(settings, patience, askbook, metrics, watch, closing, runner, Deliveries(database))
@@ -114,7 +120,12 @@ SUGGEST_SECONDS, AFTER_FAILURE_SECONDS = 3.0, 60.0
 async def in_background(running: Running) -> AsyncIterator[None]:
     if running.settings.askbook_worker:
         running.runner.start()
-    works = (running.watch.run(), _archive(running.askbook.threads), _suggest(running.askbook), _stop_early(running))
+    works = (
+        running.watch.run(),
+        _archive_threads(running.askbook.threads),
+        _make_suggestions(running.askbook),
+        _stop_early(running),
+    )
     tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
@@ -132,7 +143,7 @@ async def _stop_early(running: Running) -> None:
     await running.runner.stop()
 
 
-async def _archive(threads: Threads) -> None:
+async def _archive_threads(threads: Threads) -> None:
     while True:
         try:
             if count := await threads.archive_idle():
@@ -142,31 +153,26 @@ async def _archive(threads: Threads) -> None:
         await asyncio.sleep(ARCHIVE_SECONDS)
 
 
-async def _suggest(askbook: Askbook) -> None:
-    """When a book has changed and nobody asks: the questions that its page begins with."""
+async def _make_suggestions(askbook: Askbook) -> None:
+    """Makes the questions that a book's page begins with, whenever the book has changed."""
     suggester = Suggester(askbook.ledger, askbook.searcher, askbook.index, askbook.reader, askbook.calibrations)
     while True:
         await asyncio.sleep(SUGGEST_SECONDS)
         try:
-            await _suggest_next(askbook, suggester)
-        except AskbookError as error:
-            logger.warning("no questions were made: %s", error.message)
-            await asyncio.sleep(AFTER_FAILURE_SECONDS)
-        except Exception:
+            # A book that is being ingested waits, because it still changes.
+            busy = {job.book_id for job in await askbook.jobs.load_open()}
+            waiting = [book for book in await askbook.ledger.load_unsuggested() if book[0] not in busy]
+            for book_id, revision in waiting[:1]:
+                questions = await suggester.suggest(book_id)
+                await askbook.ledger.save_suggestions(book_id, revision, questions)
+                logger.info("questions made", extra={"book_id": book_id, "count": len(questions)})
+        except Exception as error:
             # The page works without suggestions.
-            logger.exception("making questions failed unexpectedly")
+            if isinstance(error, AskbookError):
+                logger.warning("no questions were made: %s", error.message)
+            else:
+                logger.exception("making questions failed unexpectedly")
             await asyncio.sleep(AFTER_FAILURE_SECONDS)
-
-
-async def _suggest_next(askbook: Askbook, suggester: Suggester) -> None:
-    """Makes the questions of one book. A book that is being ingested waits, because it still changes."""
-    busy = {job.book_id for job in await askbook.jobs.load_open()}
-    for book_id, revision in await askbook.ledger.load_unsuggested():
-        if book_id not in busy:
-            questions = await suggester.suggest(book_id)
-            await askbook.ledger.save_suggestions(book_id, revision, questions)
-            logger.info("questions made", extra={"book_id": book_id, "count": len(questions)})
-            return
 
 
 # --- the end: answers that are under way get a few seconds, then their readers are told ------------
@@ -180,7 +186,7 @@ class Closing:
         self._grace = grace
         self._begun = asyncio.Event()
         self.over: asyncio.Future[AskbookError] = self._loop.create_future()
-        """Done when no answer may go on. All answers wait for it by `asyncio.wait`, which never cancels it."""
+        """Done when every answer must end. All answers share it: `asyncio.wait` never cancels what it waits for."""
 
     def begin(self) -> None:
         if not self._begun.is_set():
@@ -195,7 +201,7 @@ class Closing:
 
 
 @contextlib.contextmanager
-def told_by_signals(closing: Closing) -> Iterator[None]:
+def closing_on_signals(closing: Closing) -> Iterator[None]:
     """Begins closing at the signal itself: uvicorn tells its app only after it has cancelled every stream."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -203,14 +209,14 @@ def told_by_signals(closing: Closing) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
-    def hear(number: int, frame: Any) -> None:
+    def on_signal(number: int, frame: Any) -> None:
         loop.call_soon_threadsafe(closing.begin)
         handler = before[signal.Signals(number)]
         if isinstance(handler, Callable):
             handler(number, frame)
 
     for number in SIGNALS:
-        signal.signal(number, hear)
+        signal.signal(number, on_signal)
     try:
         yield
     finally:

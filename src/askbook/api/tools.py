@@ -1,4 +1,4 @@
-"""What an agent may do with the books: four tools, what they take and tell. Nothing here knows the protocol."""
+"""What an agent may do with the books: four tools, their arguments and results. Nothing here knows the protocol."""
 
 from __future__ import annotations
 
@@ -7,33 +7,31 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from askbook.answer.cleaning import escape_for_model
 from askbook.api.callers import Caller, find_books, pick_book
-from askbook.api.failing import describe, printable
+from askbook.api.failing import describe_invalid, printable
 from askbook.api.requests import UUID4, BookId, LessonId, QuestionText, RequestBody, WholeNumber
 from askbook.domain import (
     LIMIT_MAX,
     QUERY_MAX,
     QUERY_MIN,
     TIER_MAX,
-    Answer,
     BookRecord,
     Chunk,
     ConfidenceLevel,
     Filters,
-    Passage,
     Question,
     Reader,
+    Refusal,
     RefusalReason,
     Replied,
-    Source,
     to_mark,
 )
 from askbook.errors import InputError, NotFound
 from askbook.index.choices import check_choices
-from askbook.shapes.body import Addressed, Body, to_address
+from askbook.shapes.body import Addressed, Body, taken_from, to_address
 from askbook.store.database import map_json
 from askbook.wiring import Askbook
 
@@ -58,7 +56,7 @@ class Visit:
             raise NotFound(error.message, "list_books tells which there are." if book_id else error.hint) from error
 
 
-# --- what they take -------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
 
 Tier = Annotated[
     int, Field(ge=1, le=TIER_MAX, description="Leave out what needs more hardware than this tier, 1 to 4.")
@@ -111,10 +109,10 @@ class ListBooks(Arguments):
     """Takes nothing."""
 
 
-# --- what they tell -------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------
 
 
-class Told(BaseModel):
+class ToolResult(Body):
     """A result as fields and as text: some clients show their model only one of them."""
 
     def to_text(self) -> str:
@@ -122,12 +120,8 @@ class Told(BaseModel):
 
 
 class BookPlace(Addressed):
-    title: str = Field(description="The way to it through the book's headings.")
-    lesson_id: str
-
-    @classmethod
-    def from_chunk(cls, chunk: Chunk, **named: Any) -> Self:
-        return cls.of(chunk, title=chunk.way, lesson_id=chunk.parent_doc_id, **named)
+    title: str = taken_from("way", "The way to it through the book's headings.")
+    lesson_id: str = taken_from("parent_doc_id")
 
     @property
     def line(self) -> str:
@@ -141,12 +135,8 @@ class FoundPassage(BookPlace):
     chapter: int
     lesson: int
 
-    @classmethod
-    def from_passage(cls, passage: Passage) -> Self:
-        return cls.from_chunk(passage.chunk, relevance=round(passage.rating, 3))
 
-
-class FoundPassages(Told):
+class FoundPassages(ToolResult):
     book_id: str
     query: str
     total_found: int
@@ -156,7 +146,8 @@ class FoundPassages(Told):
     def to_text(self) -> str:
         nothing = f"Nothing in {self.book_id} fits “{self.query}”. Search with other words, or with fewer filters."
         found = (
-            f"{place}. {passage.line}\nrelevance {passage.relevance:.2f} · lesson_id {passage.lesson_id}\n\n{passage.text}"
+            f"{place}. {passage.line}\n"
+            f"relevance {passage.relevance:.2f} · lesson_id {passage.lesson_id}\n\n{passage.text}"
             for place, passage in enumerate(self.passages, start=1)
         )
         return "\n\n".join((*self.notices, *(found if self.passages else (nothing,))))
@@ -166,16 +157,12 @@ class Citation(BookPlace):
     number: int = Field(description="[1] in the answer stands for citation 1.")
     quote: str = Field(description="The book's own words that the answer leans on.")
 
-    @classmethod
-    def from_source(cls, source: Source) -> Self:
-        return cls.from_chunk(source.passage.chunk, number=source.number, quote=source.quote)
 
-
-class BookReply(Told):
+class BookReply(ToolResult):
     """An answer, or a refusal: `answered` says which."""
 
     answered: bool
-    answer: str = Field(description="Markdown with marks such as [1]; of a refusal, what it says.")
+    answer: str = taken_from("text", "Markdown with marks such as [1]; of a refusal, what it says.")
     citations: list[Citation]
     confidence: ConfidenceLevel
     confidence_score: float = Field(description="Mean relevance of the passages, 0 to 1.")
@@ -189,20 +176,17 @@ class BookReply(Told):
 
     @classmethod
     def from_replied(cls, replied: Replied, thread_id: str, book_id: str) -> Self:
-        reply = replied.reply
-        answer = reply if isinstance(reply, Answer) else None
-        refusal = None if isinstance(reply, Answer) else reply
-        confidence = reply.confidence
-        return cls(
-            answered=answer is not None,
-            answer=reply.text,
-            citations=[Citation.from_source(source) for source in answer.sources] if answer else [],
-            confidence=confidence.confidence_level if answer and confidence else "insufficient",
+        reply, confidence = replied.reply, replied.reply.confidence
+        refused = isinstance(reply, Refusal)
+        return cls.of(
+            reply,
+            answered=not refused,
+            citations=[] if refused else [Citation.of(source, source.passage.chunk) for source in reply.sources],
+            confidence=confidence.confidence_level if confidence and not refused else "insufficient",
             confidence_score=round(confidence.average_similarity, 3) if confidence else 0.0,
-            refusal=refusal.reason if refusal else None,
-            advice=refusal.advice if refusal else None,
-            nearest=[BookPlace.from_chunk(passage.chunk) for passage in refusal.nearest] if refusal else [],
-            notices=list(reply.notices),
+            refusal=reply.reason if refused else None,
+            advice=reply.advice if refused else None,
+            nearest=[BookPlace.of(passage.chunk) for passage in reply.nearest] if refused else [],
             removed=[statement.text for statement in reply.removed],
             thread_id=thread_id,
             book_id=book_id,
@@ -235,7 +219,7 @@ class LessonSection(Addressed):
     text: str
 
 
-class WholeLesson(BookPlace, Told):
+class WholeLesson(BookPlace, ToolResult):
     book_id: str
     module: str
     chapter: int
@@ -257,7 +241,7 @@ class ListedBook(Body):
     last_change: str | None = Field(description="When something of it was last ingested.")
 
 
-class ListedBooks(Told):
+class ListedBooks(ToolResult):
     books: list[ListedBook]
 
     def to_text(self) -> str:
@@ -274,23 +258,12 @@ class ListedBooks(Told):
 
 async def _search(visit: Visit, wanted: SearchBook) -> FoundPassages:
     book = await visit.find_book(wanted.book_id)
-    filters = Filters(
-        book.book_id,
-        hardware_tier=wanted.hardware_tier,
-        module=wanted.module,
-        chapter_min=wanted.chapter_min,
-        chapter_max=wanted.chapter_max,
-        parent_doc_id=wanted.lesson_id.lower() if wanted.lesson_id else None,
-    )
+    asked = wanted.model_dump(include={"hardware_tier", "module", "chapter_min", "chapter_max"})
+    filters = Filters(book.book_id, parent_doc_id=wanted.lesson_id, **asked)
     check_choices(filters, book)
     outcome = await visit.askbook.search(wanted.query, filters, limit=wanted.limit)
-    return FoundPassages(
-        book_id=book.public_id,
-        query=outcome.query,
-        total_found=outcome.total_found,
-        passages=[FoundPassage.from_passage(passage) for passage in outcome.passages],
-        notices=list(outcome.notices),
-    )
+    passages = [FoundPassage.of(found.chunk, relevance=round(found.rating, 3)) for found in outcome.passages]
+    return FoundPassages.of(outcome, book_id=book.public_id, passages=passages)
 
 
 async def _ask(visit: Visit, wanted: AskBook) -> BookReply:
@@ -331,7 +304,6 @@ async def _read(visit: Visit, wanted: ReadLesson) -> WholeLesson:
     return WholeLesson.of(
         lesson,
         title=" › ".join(filter(None, (lesson.module_title, lesson.chapter_title, lesson.title))),
-        lesson_id=lesson.parent_doc_id,
         book_id=book.public_id,
         part=wanted.part,
         parts=len(parts),
@@ -385,8 +357,8 @@ class BookTool:
     title: str
     about: str
     arguments: type[Arguments]
-    told: type[Told]
-    run: Callable[[Visit, Any], Awaitable[Told]]
+    result: type[ToolResult]
+    run: Callable[[Visit, Any], Awaitable[ToolResult]]
     reads_only: bool = True
 
 
@@ -435,13 +407,14 @@ TOOLS = {
 }
 
 
-async def call_tool(visit: Visit, name: str, given: Mapping[str, Any]) -> Told:
+async def call_tool(visit: Visit, name: str, given: Mapping[str, Any]) -> ToolResult:
     tool = TOOLS.get(name)
     if tool is None:
         raise NotFound(f"there is no tool {printable(name[:100])}", f"There are {', '.join(TOOLS)}.")
-    told = await tool.run(visit, _read_arguments(tool, given))
+    result = await tool.run(visit, _read_arguments(tool, given))
     # Text from the book is data. It is escaped here, for all fields of all tools.
-    return tool.told.model_validate(map_json(told.model_dump(), _escape))
+    escaped = map_json(result.model_dump(), lambda value: escape_for_model(value) if isinstance(value, str) else value)
+    return tool.result.model_validate(escaped)
 
 
 def _read_arguments(tool: BookTool, given: Mapping[str, Any]) -> Arguments:
@@ -450,10 +423,6 @@ def _read_arguments(tool: BookTool, given: Mapping[str, Any]) -> Arguments:
         return tool.arguments.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         wrong = [{**wrong, "loc": ("arguments", *wrong["loc"])} for wrong in error.errors(include_url=False)]
-        message, all_that_is = describe(wrong)
+        message, all_that_is = describe_invalid(wrong)
         takes = f"{tool.name} takes {', '.join(tool.arguments.model_fields) or 'nothing'}."
         raise InputError(all_that_is or message, takes) from error
-
-
-def _escape(value: Any) -> Any:
-    return escape_for_model(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Which parts answer: each is asked twice a second, so that no request has to find out by waiting."""
+"""Which parts answer. Each is pinged twice a second, so that no request has to wait to find out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ logger = logging.getLogger("askbook.watch")
 
 EVERY_SECONDS = 0.5
 PATIENCE_SECONDS = 1.5
-"""How long a part may take to say that it is there. Both together stay well below three seconds."""
+"""How long a part may take to answer a ping. Both together stay well below three seconds."""
 STALL_SECONDS = 0.5
-"""If the loop itself was held up for this long, a late answer says nothing of the part."""
+"""If the event loop itself was held up for this long, a late answer says nothing about the part."""
 AGAIN = "It is tried again and again; so may you."
 
 Ping = Callable[[], Awaitable[object]]
@@ -41,11 +41,11 @@ class Watch:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        await asyncio.gather(*(self._follow(part) for part in self._pings))
+        await asyncio.gather(*(self._ping_for_ever(part) for part in self._pings))
 
-    async def look(self) -> Mapping[str, Sign]:
-        """Ask every part now."""
-        await asyncio.gather(*(self._ask(part) for part in self._pings))
+    async def ping_all(self) -> Mapping[str, Sign]:
+        """Pings every part now."""
+        await asyncio.gather(*(self._ping(part) for part in self._pings))
         return self.signs
 
     def until_down(self, parts: Collection[str]) -> asyncio.Future[AskbookError]:
@@ -59,17 +59,17 @@ class Watch:
             down.set_result(to_outage(gone))
         return down
 
-    async def _follow(self, part: str) -> None:
+    async def _ping_for_ever(self, part: str) -> None:
         while True:
-            await self._ask(part)
+            await self._ping(part)
             await asyncio.sleep(EVERY_SECONDS)
 
-    async def _ask(self, part: str) -> None:
+    async def _ping(self, part: str) -> None:
         started = time.monotonic()
         why = await self._find_fault(part)
         took = time.monotonic() - started
         stalled = why == "late" and took > PATIENCE_SECONDS + STALL_SECONDS
-        # A client and the clock may ask at the same time: the later question counts.
+        # Pings of a part may overlap: the latest one counts.
         if stalled or started < self._asked_at[part]:
             return
         self._asked_at[part] = started

@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
-from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
+from rich.progress import TaskID, TaskProgressColumn
 
 from askbook.backup.archive import open_archive, save_archive
 from askbook.backup.holdings import Header, Holdings, Watcher, read_holdings
 from askbook.backup.restore import restore as restore_into
-from askbook.cli.render import clean, err, out, print_json, progress_bar
+from askbook.cli.render import err, out, print_json, progress_bar
 from askbook.cli.running import run_async
 from askbook.errors import InputError
 from askbook.settings import Settings, load_settings, load_settings_of_file, load_settings_of_home
@@ -55,7 +55,7 @@ def backup(
                 err.print(f"{bare} chunks have no vector: the next ingest of their book embeds them.")
             return holdings.header
 
-    _show(run_async(save()), str(file), as_json)
+    _print_summary(run_async(save()), str(file), as_json)
 
 
 def restore(
@@ -70,10 +70,10 @@ def restore(
 
     async def fill() -> Header:
         with _progress() as watch, open_archive(file, watch) as archive:
-            await _fill(load_settings(), archive, watch)
+            await _restore_into(load_settings(), archive, watch)
             return archive.header
 
-    _show(run_async(fill()), "Restored", as_json)
+    _print_summary(run_async(fill()), "Restored", as_json)
 
 
 def move(
@@ -105,29 +105,29 @@ def move(
     async def carry() -> Header:
         async with open_engines(here) as engines, read_holdings(engines) as holdings:
             with _progress() as watch:
-                await _fill(there, holdings, watch)
+                await _restore_into(there, holdings, watch)
             return holdings.header
 
-    _show(run_async(carry()), "Moved", as_json)
+    _print_summary(run_async(carry()), "Moved", as_json)
 
 
-async def _fill(settings: Settings, holdings: Holdings, watch: Watcher) -> None:
+async def _restore_into(settings: Settings, holdings: Holdings, watch: Watcher) -> None:
     await refuse_another_embedder(settings, holdings.header.embedder)
     async with open_engines(settings, holdings.header.dimension) as engines:
         await restore_into(holdings, engines, watch)
 
 
-def _show(header: Header, what: str, as_json: bool) -> None:
+def _print_summary(header: Header, what: str, as_json: bool) -> None:
     if as_json:
         return print_json(CarriedOver.model_validate(header, from_attributes=True))
     parts = ", ".join(f"{table} {header.rows[table]}" for table in ("books", "chunks", "threads", "keys", "jobs"))
     embedder = f"vectors of {header.embedder}" if header.embedder else "no vectors"
-    out.print(clean(f"{what}: {parts}; {embedder}."))
+    out.say(f"{what}: {parts}; {embedder}.")
 
 
 @contextmanager
 def _progress() -> Iterator[Watcher]:
-    with progress_bar(TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn()) as progress:
+    with progress_bar(TaskProgressColumn()) as progress:
         tasks: dict[str, TaskID] = {}
 
         def watch(step: str, done: int, total: int) -> None:

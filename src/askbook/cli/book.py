@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import MofNCompleteColumn
 
 from askbook.book.reader import explain_layout, read_book, read_lessons
 from askbook.cli.render import err, out, print_json, progress_bar, show_finished, show_problems
@@ -103,7 +103,7 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
         err.print(notice)
     await refuse_another_folder(askbook, folder, book, mode)
     job = await askbook.jobs.submit(book.book_id, str(folder.resolve()), mode)
-    # Where a server runs, it does them.
+    # Where a server runs, it does the unfinished ones.
     for unfinished in await askbook.jobs.load_open() if askbook.server is None else ():
         if unfinished.job_id != job.job_id:
             err.print(f"Job {unfinished.job_id} ({unfinished.book_id}) was left unfinished; it goes on first.")
@@ -117,12 +117,16 @@ async def ingest_folder(askbook: Askbook, folder: Path, book: Book, mode: Ingest
     if done.status == "completed":
         await askbook.adopt_rebuilt()
     if (done.chunks_created or done.chunks_deleted or mode != "incremental") and askbook.server is None:
-        await _compact(askbook)
+        # Frees the room of deleted points and rounds a large index, while no reader is served.
+        try:
+            await askbook.index.optimize()
+        except StorageError as error:
+            err.print(f"The index was not compacted: {error.message}")
     return done
 
 
 async def _see_through(askbook: Askbook, job: Job, watch: Watcher) -> Job:
-    """Run it until it has ended: an older job of the book comes first, and other workers may do a part."""
+    """Run the job until it has ended. Older jobs of the book come first, and other workers may do a part of it."""
     while True:
         for older in await askbook.jobs.load_open():
             if older.book_id == job.book_id and older.job_id < job.job_id:
@@ -131,14 +135,6 @@ async def _see_through(askbook: Askbook, job: Job, watch: Watcher) -> Job:
         if done.status in ("completed", "failed"):
             return done
         await asyncio.sleep(LOOK_SECONDS)
-
-
-async def _compact(askbook: Askbook) -> None:
-    """Frees the room of deleted points and rounds a large index, while no reader is served."""
-    try:
-        await askbook.index.optimize()
-    except StorageError as error:
-        err.print(f"The index was not compacted: {error.message}")
 
 
 async def refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode: IngestMode) -> None:
@@ -154,7 +150,7 @@ async def refuse_another_folder(askbook: Askbook, folder: Path, book: Book, mode
 
 @contextmanager
 def progress_bars() -> Iterator[Watcher]:
-    with progress_bar(TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn()) as progress:
+    with progress_bar(MofNCompleteColumn()) as progress:
         reading = progress.add_task("reading", total=None)
         embedding = progress.add_task("embedding", total=None, visible=False)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import platform
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from pydantic import BaseModel
 from rich.table import Table
-from rich.text import Text
 
 from askbook import __version__
 from askbook.book.reader import read_book
@@ -70,17 +69,12 @@ def jobs(
         return await store.jobs.load_all(book, limit) if job_id is None else [await store.jobs.load(job_id)]
 
     found = run_with_store(load)
-    if as_json and job_id is not None:
-        print_json(IngestionJob.of(found[0]))
-    elif as_json:
-        print_json(JobList(jobs=[IngestionJob.of(job) for job in found]))
-    elif job_id is not None:
-        out.print(_job_table(found))
+    if as_json:
+        bodies = [IngestionJob.of(job) for job in found]
+        return print_json(JobList(jobs=bodies) if job_id is None else bodies[0])
+    out.print(_job_table(found) if found else "No job yet: askbook ingest FOLDER starts one.")
+    if job_id is not None:
         show_problems(found[0].problems)
-    elif found:
-        out.print(_job_table(found))
-    else:
-        out.print("No job yet: askbook ingest FOLDER starts one.")
 
 
 def _job_table(jobs: list[Job]) -> Table:
@@ -155,9 +149,7 @@ def _show_verdict(verdict: Verdict) -> None:
         )
         return
     for difference in verdict.differences:
-        out.print(
-            Text.assemble((f"{difference.where:<7}", "yellow"), clean(f"{difference.source_file} {difference.message}"))
-        )
+        out.say((f"{difference.where:<7}", "yellow"), f"{difference.source_file} {difference.message}")
     out.print(f"{len(verdict.differences)} differences. askbook verify --repair --book {verdict.book_id} mends them.")
 
 
@@ -176,30 +168,26 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findi
     else:
         colours = {"ok": "green", "warning": "yellow", "broken": "bold red"}
         for finding in findings:
-            line = (
-                (f"{finding.state:<8}", colours[finding.state]),
-                (f"{finding.part:<10}", "bold"),
-                clean(finding.message),
-            )
-            out.print(Text.assemble(*line))
+            state = (f"{finding.state:<8}", colours[finding.state])
+            out.say(state, (f"{finding.part:<10}", "bold"), finding.message)
             if finding.hint:
-                out.print(Text(f"{'':<19}{clean(finding.hint)}", style="dim"))
+                out.say(f"{'':<19}{finding.hint}", style="dim")
     if any(finding.state == "broken" for finding in findings):
         raise typer.Exit(1)
 
 
 async def _examine(settings: Settings) -> AsyncIterator[Finding]:
-    yield Finding(part="askbook", state="ok", message=f"{__version__} on Python {platform.python_version()}")
+    yield _fine("askbook", f"{__version__} on Python {platform.python_version()}")
     given = ", ".join(sorted(name.upper() for name in settings.model_fields_set)) or "none, all defaults"
-    yield Finding(part="settings", state="ok", message=f"{len(setting_names())} known; set here: {given}")
+    yield _fine("settings", f"{len(setting_names())} known; set here: {given}")
     try:
         async with open_askbook(settings) as askbook:
             yield _examine_disk(settings)
-            yield Finding(part="database", state="ok", message=askbook.database.engine.url.render_as_string())
+            yield _fine("database", askbook.database.engine.url.render_as_string())
             await askbook.index.ping()
             owner = f"the server at {askbook.server.url}" if askbook.server else "this process"
             where = settings.qdrant_url or f"Qdrant Edge in {owner}"
-            yield Finding(part="index", state="ok", message=f"{where}, collection {settings.qdrant_collection_name}")
+            yield _fine("index", f"{where}, collection {settings.qdrant_collection_name}")
             yield await _examine_embedder(askbook)
             if askbook.reranker is not None:
                 yield await _examine_reranker(askbook.reranker)
@@ -207,74 +195,77 @@ async def _examine(settings: Settings) -> AsyncIterator[Finding]:
             async for finding in _examine_books(askbook):
                 yield finding
     except DataInUse as error:
-        yield Finding(part="data", state="warning", message=error.message, hint=error.hint)
+        yield _warn("data", error.message, error.hint)
     except AskbookError as error:
         yield Finding(part="opening", state="broken", message=error.message, hint=error.hint)
+
+
+def _fine(part: str, message: str) -> Finding:
+    return Finding(part=part, state="ok", message=message)
+
+
+def _warn(part: str, message: str, hint: str | None) -> Finding:
+    return Finding(part=part, state="warning", message=message, hint=hint)
+
+
+async def _time(work: Awaitable[object]) -> str:
+    started = time.perf_counter()
+    await work
+    return f"{(time.perf_counter() - started) * 1000:.0f} ms"
 
 
 def _examine_disk(settings: Settings) -> Finding:
     free = shutil.disk_usage(settings.askbook_home).free / 2**30
     message = f"{settings.askbook_home}, {free:.1f} GB free"
-    if free < 0.5:
-        return Finding(part="data", state="warning", message=message, hint="Make room before you ingest.")
-    return Finding(part="data", state="ok", message=message)
+    return _warn("data", message, "Make room before you ingest.") if free < 0.5 else _fine("data", message)
 
 
 async def _examine_embedder(askbook: Askbook) -> Finding:
-    if askbook.embedder is None:
+    embedder = askbook.embedder
+    if embedder is None:
         _, notices = build_embedder(askbook.settings)
-        hint = "Set ASKBOOK_EMBEDDER=local for search by meaning."
-        return Finding(part="embedder", state="warning", message="; ".join(notices), hint=hint)
-    started = time.perf_counter()
-    await askbook.embedder.embed_query("Does this work?")
-    took = (time.perf_counter() - started) * 1000
-    message = f"{askbook.embedder.name}, {askbook.embedder.dimension} dimensions, first question in {took:.0f} ms"
-    return Finding(part="embedder", state="ok", message=message)
+        return _warn("embedder", "; ".join(notices), "Set ASKBOOK_EMBEDDER=local for search by meaning.")
+    took = await _time(embedder.embed_query("Does this work?"))
+    return _fine("embedder", f"{embedder.name}, {embedder.dimension} dimensions, first question in {took}")
 
 
 async def _examine_reranker(reranker: Reranker) -> Finding:
-    started = time.perf_counter()
     try:
-        await reranker.rerank("Does this work?", ["It works."])
+        took = await _time(reranker.rerank("Does this work?", ["It works."]))
     except RerankerUnavailable as error:
-        message = f"{error.message}: searches are not reranked"
-        return Finding(part="reranker", state="warning", message=message, hint=error.hint)
-    took = (time.perf_counter() - started) * 1000
-    return Finding(part="reranker", state="ok", message=f"{reranker.name}, first passage in {took:.0f} ms")
+        return _warn("reranker", f"{error.message}: searches are not reranked", error.hint)
+    return _fine("reranker", f"{reranker.name}, first passage in {took}")
 
 
 async def _examine_reader(askbook: Askbook) -> Finding:
     if askbook.reader is None:
         message = "; ".join(askbook.reader_notices) or f"ASKBOOK_READER is none: {NO_READER}"
         hint = "Install askbook anew." if askbook.reader_notices else "Set ASKBOOK_READER=bundled."
-        return Finding(part="reader", state="warning", message=message, hint=hint)
-    started = time.perf_counter()
+        return _warn("reader", message, hint)
     try:
+        loading = await _time(askbook.reader.open())
+        reading = await _time(askbook.reader.read("Does this work?", ["It works."]))
         name = await askbook.reader.open()
-        loaded = time.perf_counter()
-        await askbook.reader.read("Does this work?", ["It works."])
     except ReaderUnavailable as error:
         return Finding(part="reader", state="broken", message=error.message, hint=error.hint)
-    loading, reading = (loaded - started) * 1000, (time.perf_counter() - loaded) * 1000
-    took = f"loaded in {loading:.0f} ms, one passage read in {reading:.0f} ms"
-    return Finding(part="reader", state="ok", message=f"{name} ({askbook.settings.askbook_reader}), {took}")
+    took = f"loaded in {loading}, one passage read in {reading}"
+    return _fine("reader", f"{name} ({askbook.settings.askbook_reader}), {took}")
 
 
 async def _examine_books(askbook: Askbook) -> AsyncIterator[Finding]:
     books = await askbook.ledger.load_books()
     if not books:
-        yield Finding(part="books", state="warning", message="none yet", hint="askbook ingest FOLDER, or askbook demo.")
+        yield _warn("books", "none yet", "askbook ingest FOLDER, or askbook demo.")
     for book in books:
         message = f"{book.book_id}: {book.total_files} lessons, {book.total_chunks} chunks from {book.folder}"
         if not Path(book.folder).is_dir():
             hint = "It can be searched, but not brought up to date: ingest it from where it is now."
-            yield Finding(part="book", state="warning", message=f"{message}, which is gone", hint=hint)
+            yield _warn("book", f"{message}, which is gone", hint)
         elif book.unembedded_chunks:
-            hint = f"askbook ingest {book.folder} goes on."
             waiting = f"{message}; {book.unembedded_chunks} chunks wait for their vectors"
-            yield Finding(part="book", state="warning", message=waiting, hint=hint)
+            yield _warn("book", waiting, f"askbook ingest {book.folder} goes on.")
         else:
-            yield Finding(part="book", state="ok", message=message)
+            yield _fine("book", message)
     for job in await askbook.jobs.load_open():
         hint = f"askbook ingest {job.folder} --mode {job.mode} goes on with it."
-        yield Finding(part="job", state="warning", message=f"{job.job_id} ({job.book_id}) is unfinished", hint=hint)
+        yield _warn("job", f"{job.job_id} ({job.book_id}) is unfinished", hint)

@@ -7,22 +7,21 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 from rich.live import Live
-from rich.text import Text
 
 from askbook.answer.ask import get_reply
 from askbook.answer.cleaning import clean
-from askbook.cli.find import choose_book
+from askbook.cli.find import choose_book, tell_waiting
 from askbook.cli.formulas import show_formulas
-from askbook.cli.render import err, out, print_json, show_reply, show_step
+from askbook.cli.render import err, out, print_json, say_error, show_reply, show_step
 from askbook.cli.running import run_async
-from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Filters, Level, Question, Reader, Replied
+from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Filters, Level, Question, Reader
 from askbook.errors import AskbookError, InputError, Stopped
 from askbook.settings import Settings, load_settings
 from askbook.wiring import Askbook, open_askbook
@@ -58,27 +57,16 @@ def ask(
     """Ask a book a question; get an answer with its sources, or hear that the book does not say."""
     settings = load_settings()
 
-    async def answer() -> Replied:
+    async def answer() -> None:
         async with open_askbook(settings) as askbook:
             record = await choose_book(askbook.ledger, book)
             question = await _begin(askbook, record, text, thread, top_k, tier, level, as_json)
-            selected_text = sys.stdin.read() if selected == "-" else selected
-            least = question.threshold if threshold is None else threshold
-            question = replace(question, selected_text=selected_text, threshold=least)
-            async with aclosing(askbook.ask(question)) as events:
-                if as_json:
-                    return await get_reply(_told(events, verbose))
-                return await _show(events, verbose)
+            if threshold is not None:
+                question = replace(question, threshold=threshold)
+            question = replace(question, selected_text=sys.stdin.read() if selected == "-" else selected)
+            await take_turn(askbook, question, verbose, as_json, before="")
 
-    replied = run_async(answer())
-    if as_json:
-        _print_reply(replied)
-
-
-def _print_reply(replied: Replied) -> None:
-    from askbook.shapes.answers import AgentResponse
-
-    print_json(AgentResponse.from_replied(replied))
+    run_async(answer())
 
 
 def chat(
@@ -99,15 +87,12 @@ def chat(
     async def converse() -> None:
         async with open_askbook(settings) as askbook:
             record = await choose_book(askbook.ledger, book)
-            asked = await _begin(askbook, record, query or "", thread, top_k, tier, level, as_json)
-            if as_json:
-                async with aclosing(askbook.ask(asked)) as events:
-                    return _print_reply(await get_reply(_told(events, verbose)))
+            question = await _begin(askbook, record, query or "", thread, top_k, tier, level, as_json)
             if query is not None:
-                await take_turn(askbook, asked, verbose)
+                await take_turn(askbook, question, verbose, as_json)
                 return
-            out.print(Text(clean(f"{record.title}. {HELP}")))
-            await talk(askbook, asked, open_prompt(settings), verbose)
+            out.say(f"{record.title}. {HELP}")
+            await talk(askbook, question, open_prompt(settings), verbose)
 
     try:
         run_async(converse())
@@ -127,8 +112,7 @@ async def _begin(
 ) -> Question:
     for notice in askbook.notices:
         err.print(notice)
-    if record.unembedded_chunks:
-        err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
+    tell_waiting(record)
     if thread is not None and len(thread) != UUID_LENGTH:
         # The beginning of an id, as `askbook threads` shows it.
         thread = await askbook.threads.find_id(thread)
@@ -149,9 +133,7 @@ async def _begin(
 # --- a conversation -------------------------------------------------------------------------------
 
 
-async def talk(
-    askbook: Askbook, question: Question, prompt: Callable[[], Awaitable[str]], verbose: bool = False
-) -> None:
+async def talk(askbook: Askbook, question: Question, prompt: Callable[[], Awaitable[str]], verbose: bool) -> None:
     thread_id = question.thread_id
     while True:
         try:
@@ -169,33 +151,15 @@ async def talk(
                 thread_id = None
                 out.print("A new thread.")
             case _:
-                thread_id = (
-                    await _try_turn(askbook, replace(question, text=text, thread_id=thread_id), verbose) or thread_id
-                )
+                turn = take_turn(askbook, replace(question, text=text, thread_id=thread_id), verbose)
+                thread_id = await _try_turn(turn) or thread_id
     if thread_id is not None:
         out.print(f"Go on with: askbook chat --book {question.filters.book_id} --thread {thread_id}")
 
 
-async def _try_turn(askbook: Askbook, question: Question, verbose: bool) -> str | None:
-    """The thread after this turn; None after an error, which is printed."""
-    try:
-        return await _stoppable(take_turn(askbook, question, verbose))
-    except AskbookError as error:
-        err.print(Text.assemble(("error: ", "bold red"), clean(error.message)))
-        if error.hint:
-            err.print(Text(clean(error.hint)))
-        return None
-
-
-async def take_turn(askbook: Askbook, question: Question, verbose: bool = False) -> str | None:
-    async with aclosing(askbook.ask(question)) as events:
-        replied = await _show(events, verbose, before="Agent: ")
-    return replied.account.thread_id
-
-
-async def _stoppable(work: Awaitable[str | None]) -> str | None:
-    """Ctrl+C stops the answer, not the conversation."""
-    task = asyncio.ensure_future(work)
+async def _try_turn(turn: Awaitable[str]) -> str | None:
+    """The thread after this turn; None after an error, and after Ctrl+C, which stops the answer alone."""
+    task = asyncio.ensure_future(turn)
     pressed = asyncio.Event()
     before = signal.getsignal(signal.SIGINT)
 
@@ -211,10 +175,12 @@ async def _stoppable(work: Awaitable[str | None]) -> str | None:
         if not pressed.is_set():
             raise
         err.print("stopped")
-        return None
+    except AskbookError as error:
+        say_error(error)
     finally:
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, before)
+    return None
 
 
 def open_prompt(settings: Settings) -> Callable[[], Awaitable[str]]:
@@ -246,51 +212,61 @@ async def _read_line() -> str:
     return line
 
 
-# --- showing it -----------------------------------------------------------------------------------
+# --- one question ---------------------------------------------------------------------------------
 
 
-async def _show(events: AsyncIterator[AnswerEvent], verbose: bool, before: str = "") -> Replied:
-    """The answer as it comes, then its sources."""
-    told = _told(events, verbose)
-    replied = await (_show_live(told, before) if out.is_terminal else _show_plain(told, before))
-    show_reply(replied, before)
-    return replied
+async def take_turn(
+    askbook: Askbook, question: Question, verbose: bool = False, as_json: bool = False, before: str = "Agent: "
+) -> str:
+    """Prints the answer as it comes and then its sources, or all of it as JSON. Returns the thread."""
+    async with aclosing(askbook.ask(question)) as events:
+        with _open_writer(before, as_json) as write:
+            replied = await get_reply(_show_events(events, write, verbose))
+    if as_json:
+        # The bodies take a while to load.
+        from askbook.shapes.answers import AgentResponse
+
+        print_json(AgentResponse.from_replied(replied))
+    else:
+        show_reply(replied, before)
+    return replied.account.thread_id
 
 
-async def _told(events: AsyncIterator[AnswerEvent], verbose: bool) -> AsyncIterator[AnswerEvent]:
+async def _show_events(
+    events: AsyncIterator[AnswerEvent], write: Callable[[str], None], verbose: bool
+) -> AsyncIterator[AnswerEvent]:
     async for event in events:
         if verbose:
             show_step(event)
-        yield event
-
-
-async def _show_live(events: AsyncIterator[AnswerEvent], before: str) -> Replied:
-    # It imports Pygments, which only this command shall wait for.
-    from rich.markdown import Markdown
-
-    written = before
-    with Live(console=out, auto_refresh=False, vertical_overflow="visible") as live:
-
-        def show(text: str) -> None:
-            nonlocal written
-            written += clean(text)
-            live.update(Markdown(show_formulas(written, escaped=True), hyperlinks=False), refresh=True)
-
-        return await get_reply(_each_delta(events, show))
-
-
-async def _show_plain(events: AsyncIterator[AnswerEvent], before: str) -> Replied:
-    def show(text: str) -> None:
-        nonlocal before
-        sys.stdout.write(before + show_formulas(clean(text)))
-        sys.stdout.flush()
-        before = ""
-
-    return await get_reply(_each_delta(events, show))
-
-
-async def _each_delta(events: AsyncIterator[AnswerEvent], show: Callable[[str], None]) -> AsyncIterator[AnswerEvent]:
-    async for event in events:
         if isinstance(event, Delta):
-            show(event.text)
+            write(clean(event.text))
         yield event
+
+
+@contextlib.contextmanager
+def _open_writer(before: str, as_json: bool) -> Iterator[Callable[[str], None]]:
+    """Writes the parts of an answer to the terminal: as Markdown that grows, in a pipe as they come."""
+    shown = before
+    if as_json:
+        yield lambda text: None
+    elif out.is_terminal:
+        # It imports Pygments, which takes long.
+        from rich.markdown import Markdown
+
+        with Live(console=out, auto_refresh=False, vertical_overflow="visible") as live:
+
+            def draw(text: str) -> None:
+                nonlocal shown
+                shown += text
+                live.update(Markdown(show_formulas(shown, escaped=True), hyperlinks=False), refresh=True)
+
+            yield draw
+    else:
+
+        def write(text: str) -> None:
+            nonlocal shown
+            sys.stdout.write(shown + show_formulas(text))
+            sys.stdout.flush()
+            shown = ""
+
+        yield write

@@ -9,18 +9,16 @@ from typing import Annotated
 
 import typer
 
-from askbook.answer.ask import get_reply
 from askbook.book.reader import read_book
 from askbook.cli.book import ingest_folder, progress_bars
 from askbook.cli.converse import take_turn
-from askbook.cli.render import out, print_json, show_finished
+from askbook.cli.render import out, show_finished
 from askbook.cli.running import run_async
 from askbook.cli.serve import Port, listen, run_server
 from askbook.domain import Filters, Question
 from askbook.errors import InputError
 from askbook.lock import Server, find_server
 from askbook.settings import Settings, load_settings
-from askbook.shapes.answers import AgentResponse
 from askbook.wiring import open_askbook
 
 DEMO = "physical-ai-robotics"
@@ -39,12 +37,11 @@ def demo(
     settings = load_settings(askbook_port=port)
     source = folder or Path(str(files("askbook") / "demo" / DEMO))
     text = DEMO_QUESTION if folder is None else OWN_QUESTION
-    if as_json:
-        run_async(_show(settings, source, text, as_json))
-        return
     # A taken port is reported before the minute that a large book takes.
-    listener = _listen_unless_served(settings)
-    server = run_async(_show(settings, source, text, as_json))
+    listener = None if as_json else _listen_unless_served(settings)
+    server = run_async(_ingest_and_ask(settings, source, text, as_json))
+    if as_json:
+        return
     out.print()
     if server is not None:
         return out.print(f"The page where readers ask is at {server.url}: a server runs already.")
@@ -61,17 +58,15 @@ def _listen_unless_served(settings: Settings) -> socket | None:
         return None
 
 
-async def _show(settings: Settings, folder: Path, text: str, as_json: bool) -> Server | None:
+async def _ingest_and_ask(settings: Settings, folder: Path, text: str, as_json: bool) -> Server | None:
+    """Returns the server that has this data folder, if there is one."""
     book = read_book(folder)
     async with open_askbook(settings) as askbook:
         with progress_bars() as watch:
             job = await ingest_folder(askbook, folder, book, "incremental", watch)
         if not as_json or job.status == "failed":
             show_finished(job)
-        question = Question(text, Filters(book.book_id))
-        if as_json:
-            print_json(AgentResponse.from_replied(await get_reply(askbook.ask(question))))
-        else:
-            out.print(f'\naskbook ask "{question.text}"\n')
-            await take_turn(askbook, question)
+        if not as_json:
+            out.print(f'\naskbook ask "{text}"\n')
+        await take_turn(askbook, Question(text, Filters(book.book_id)), as_json=as_json)
         return askbook.server

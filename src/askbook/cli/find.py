@@ -41,7 +41,7 @@ def search(
     as_json: Annotated[bool, typer.Option("--json", help="Print the SearchResponse as JSON.")] = False,
 ) -> None:
     """Find the passages of a book that fit your words."""
-    chapters = _read_chapters(chapter)
+    first_chapter, last_chapter = _read_chapters(chapter)
 
     async def find() -> SearchOutcome:
         async with open_askbook(load_settings()) as askbook:
@@ -50,8 +50,8 @@ def search(
                 book_id=record.book_id,
                 hardware_tier=tier,
                 module=module,
-                chapter_min=chapters[0],
-                chapter_max=chapters[1],
+                chapter_min=first_chapter,
+                chapter_max=last_chapter,
                 lesson=lesson,
                 proficiency_levels=tuple(level or ()),
                 layer=layer,
@@ -61,8 +61,8 @@ def search(
                 heading_prefix=heading,
             )
             check_choices(filters, record)
-            if record.unembedded_chunks and mode != "keyword":
-                err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
+            if mode != "keyword":
+                tell_waiting(record)
             outcome = await askbook.search(text, filters, mode, limit, threshold, rerank or None)
             calibration = await askbook.calibrations.choose(record.book_id)
             for notice in filter(None, (calibration.notice, *outcome.notices)):
@@ -91,6 +91,11 @@ async def choose_book(ledger: Ledger, book_id: str | None) -> BookRecord:
         names = ", ".join(record.book_id for record in books)
         raise InputError(f"there are several books: {names}", "Name one with --book.")
     return books[0]
+
+
+def tell_waiting(record: BookRecord) -> None:
+    if record.unembedded_chunks:
+        err.print(f"{record.unembedded_chunks} chunks wait for their vectors: askbook ingest goes on with them")
 
 
 def _read_chapters(text: str | None) -> tuple[int | None, int | None]:

@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from askbook.answer.gaps import find_gaps
-from askbook.cli.render import clean, err, out, print_json
+from askbook.cli.render import clean, err, out, print_json, show_time
 from askbook.cli.running import run_with_store
 from askbook.domain import Gap
 from askbook.settings import load_settings
@@ -36,11 +35,11 @@ def gaps(
         print_json(GapList.from_gaps(found, limit))
     elif as_markdown:
         out.print("\n".join(_to_markdown(found[:limit], days)))
-    elif found:
+    elif not found:
+        out.print(f"No open question of the last {days} days: nothing was refused, and no answer got a thumb down.")
+    else:
         for number, gap in enumerate(found[:limit], start=1):
             _print_gap(number, gap)
-    else:
-        out.print(f"No open question of the last {days} days: nothing was refused, and no answer got a thumb down.")
 
 
 async def _load(store: Store, book: str | None, days: int) -> list[Gap]:
@@ -58,47 +57,47 @@ async def _load(store: Store, book: str | None, days: int) -> list[Gap]:
 
 
 def _print_gap(number: int, gap: Gap) -> None:
-    out.print(Text.assemble((f"{number}. ", "bold"), (clean(gap.question), "bold cyan")))
-    out.print(Text(clean(f"   {_count(gap)}"), style="dim"))
+    out.say((f"{number}. ", "bold"), (gap.question, "bold cyan"))
+    out.say(f"   {_count(gap)}", style="dim")
     for variant in gap.variants:
-        out.print(Text(clean(f"   also: {variant}")))
-    for words in gap.own_words:
-        out.print(Text(clean(f"   in a thread: {words}")))
-    for comment in gap.comments:
-        out.print(Text(clean(f"   said of the answer: {comment}")))
-    out.print(Text(clean(f"   nearest: {_place(gap)}")))
+        out.say(f"   also: {variant}")
+    for remark in _find_remarks(gap):
+        out.say(f"   {remark}")
+    out.say(f"   nearest: {_find_place(gap)}")
     out.print()
 
 
+def _find_remarks(gap: Gap) -> list[str]:
+    in_threads = [f"in a thread: {words}" for words in gap.own_words]
+    return in_threads + [f"said of the answer: {comment}" for comment in gap.comments]
+
+
 def _count(gap: Gap) -> str:
-    times = "once" if gap.count == 1 else f"{gap.count} times"
-    parts = [f"asked {times}", f"last {gap.last_asked.astimezone():%Y-%m-%d %H:%M}", gap.book_id]
-    if gap.unhelpful:
-        parts.insert(1, f"{gap.unhelpful} thumbs down" if gap.unhelpful > 1 else "1 thumb down")
-    return " · ".join(parts)
+    facts = (
+        "asked once" if gap.count == 1 else f"asked {gap.count} times",
+        f"{gap.unhelpful} {'thumbs' if gap.unhelpful > 1 else 'thumb'} down" if gap.unhelpful else "",
+        f"last {show_time(gap.last_asked)}",
+        gap.book_id,
+    )
+    return " · ".join(filter(None, facts))
 
 
-def _place(gap: Gap) -> str:
+def _find_place(gap: Gap) -> str:
     return f"{gap.section.title} · {gap.section.source_file}" if gap.section else "no section comes close"
 
 
 def _to_markdown(found: Sequence[Gap], days: int) -> Iterator[str]:
-    yield "# What the book could not answer"
-    yield ""
+    yield from ("# What the book could not answer", "")
     if not found:
         yield f"Nothing, in the last {days} days."
     for gap in found:
-        yield f"## {_plain(gap.question)}"
-        yield ""
-        yield f"{_plain(_count(gap))}. Nearest section: {_plain(_place(gap))}."
-        yield ""
-        yield from (f"- {_plain(variant)}" for variant in gap.variants)
-        yield from (f"- in a thread: {_plain(words)}" for words in gap.own_words)
-        yield from (f"- said of the answer: {_plain(comment)}" for comment in gap.comments)
-        if gap.variants or gap.own_words or gap.comments:
+        yield from (f"## {_escape(gap.question)}", "")
+        yield from (f"{_escape(_count(gap))}. Nearest section: {_escape(_find_place(gap))}.", "")
+        if remarks := [*gap.variants, *_find_remarks(gap)]:
+            yield from (f"- {_escape(remark)}" for remark in remarks)
             yield ""
 
 
-def _plain(text: str) -> str:
-    """A reader's words on one line, with Markdown's characters escaped."""
+def _escape(text: str) -> str:
+    """On one line, with Markdown's characters escaped."""
     return re.sub(r"([\\`*_\[\]<>#|!])", r"\\\1", " ".join(clean(text).split()))

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from askbook.answer.appraisal import Appraiser
 from askbook.answer.ask import TOP_K_MAX
@@ -25,7 +24,7 @@ from askbook.answer.probes import (
 )
 from askbook.answer.trust import Evidence
 from askbook.cli.find import choose_book
-from askbook.cli.render import clean, err, out, print_json
+from askbook.cli.render import err, out, print_json
 from askbook.cli.running import run_async
 from askbook.domain import Filters, Passage, Signals
 from askbook.errors import InputError
@@ -72,7 +71,7 @@ def explain(
     if as_json:
         print_json(explanation)
     else:
-        _show(explanation, shown)
+        _print_explanation(explanation, shown)
 
 
 def calibrate(
@@ -107,43 +106,37 @@ def calibrate(
     out.print(f"Refused although the book answers them: {now.refused} (before: {then.refused}).")
     out.print(f"Refused once their lesson is hidden: {now.caught} (before: {then.caught}).")
     old, new = find_curves(asked, before), find_curves(asked, after)
-    _show_weights("the book answers it", old.in_book, new.in_book)
-    _show_weights("the first passage is the place", old.right_place, new.right_place)
+    for name, was, became in (
+        ("the book answers it", old.in_book, new.in_book),
+        ("the first passage is the place", old.right_place, new.right_place),
+    ):
+        out.print(f"  {name}: {'unchanged' if was == became else f'{_join(was)} became {_join(became)}'}")
     out.print("Saved; it holds until the book, the embedder or the chunker changes.")
     if before.origin == "raw":
         out.print("It is not used while ASKBOOK_CONFIDENCE is raw.")
 
 
-def _show_weights(name: str, before: Weights, after: Weights) -> None:
-    if before == after:
-        out.print(f"  {name}: unchanged")
-    else:
-        out.print(f"  {name}: {_numbers(before)} became {_numbers(after)}")
-
-
-def _numbers(weights: Weights) -> str:
+def _join(weights: Weights) -> str:
     return ", ".join(f"{weight:g}" for weight in weights)
 
 
 def _to_signals(signals: Signals, calibration: Calibration, evidence: Evidence | None) -> SearchSignals:
     raw = calibration.origin == "raw"
+    read = ("chance_on_topic", "chance_answered", "chance_shown")
     return SearchSignals.of(
         signals,
         chance_in_book=None if raw else calibration.chance_in_book(signals),
         chance_right_place=None if raw else calibration.chance_right_place(signals),
-        chance_on_topic=evidence.chance_on_topic if evidence else None,
-        chance_answered=evidence.chance_answered if evidence else None,
-        chance_shown=evidence.chance_shown if evidence else None,
+        **{name: getattr(evidence, name, None) for name in read},
     )
 
 
-def _show(explanation: Explanation, passages: Sequence[Passage]) -> None:
+def _print_explanation(explanation: Explanation, passages: Sequence[Passage]) -> None:
     if explanation.notice:
         err.print(explanation.notice)
     metrics, signals = explanation.confidence, explanation.signals
     refused = not metrics.should_answer
-    style = "bold red" if refused else "bold green"
-    out.print(Text.assemble((f"{metrics.confidence_level}: ", style), clean(explanation.gate)))
+    out.say((f"{metrics.confidence_level}: ", "bold red" if refused else "bold green"), explanation.gate)
     meaning = "no vectors" if signals.similarity is None else f"mean cosine of the five best {signals.similarity:.2f}"
     words = f"{meaning}, {signals.coverage:.0%} of its words in one passage"
     _show_chance("the book answers it", signals.chance_in_book, words)
@@ -160,14 +153,14 @@ def _show(explanation: Explanation, passages: Sequence[Passage]) -> None:
         f"{metrics.max_similarity:.2f} of {metrics.num_chunks} passages, diversity {metrics.chunk_diversity:.2f}"
     )
     if signals.unknown_words:
-        out.print(Text(clean(f"  the book never uses: {', '.join(signals.unknown_words)}")))
+        out.say(f"  the book never uses: {', '.join(signals.unknown_words)}")
     if explanation.advice:
-        out.print(Text(clean(explanation.advice)))
+        out.say(explanation.advice)
     if passages:
         out.print("Nearest:" if refused else "Found:")
     for passage in passages:
-        place = f"{passage.chunk.way}  {passage.chunk.source_file}:{passage.chunk.first_line}"
-        out.print(Text(f"  {passage.rating:.2f}  {clean(place)}"))
+        chunk = passage.chunk
+        out.say(f"  {passage.rating:.2f}  {chunk.way}  {chunk.source_file}:{chunk.first_line}")
 
 
 def _show_chance(what: str, chance: float | None, why: str) -> None:

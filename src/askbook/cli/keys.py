@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from askbook.cli.render import clean, err, out, print_json
+from askbook.cli.render import clean, err, out, print_json, show_time
 from askbook.cli.running import run_with_store
 from askbook.domain import Key, Role, Scope, to_internal_id
 from askbook.shapes.readers import CreatedKey, KeyBody, KeyList
@@ -66,14 +65,13 @@ def list_keys(as_json: AsJson = False) -> None:
     """List the keys, the revoked ones too."""
     found = run_with_store(lambda store: store.keys.load_all())
     if as_json:
-        print_json(KeyList(keys=[KeyBody.from_key(key) for key in found]))
-    elif found:
-        for key in found:
-            out.print(Text.assemble(_describe(key), ("  revoked", "yellow") if key.revoked_at else ""))
-            used = f"last used {key.last_used_at.astimezone():%Y-%m-%d %H:%M}" if key.last_used_at else "never used"
-            out.print(Text(f"  made {key.created_at.astimezone():%Y-%m-%d %H:%M} · {used}", style="dim"))
-    else:
+        return print_json(KeyList(keys=[KeyBody.from_key(key) for key in found]))
+    if not found:
         out.print("No key yet: askbook keys create makes one.")
+    for key in found:
+        out.say(_describe(key), ("  revoked", "yellow") if key.revoked_at else "")
+        used = f"last used {show_time(key.last_used_at)}" if key.last_used_at else "never used"
+        out.say(f"  made {show_time(key.created_at)} · {used}", style="dim")
 
 
 @app.command()

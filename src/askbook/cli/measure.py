@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import MofNCompleteColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -21,10 +20,10 @@ from askbook.errors import InputError
 from askbook.evals.figures import Changes, Check, Figures, build_figures
 from askbook.evals.measures import Retrieval
 from askbook.evals.report import load_last_run, to_json, write_junit, write_report
-from askbook.evals.run import ASKBOOK, SetRun, Tick, ask_set, ingest_set, set_home, settings_of_set
-from askbook.evals.sets import EvalSet, check_lessons, load_questions, load_set
+from askbook.evals.run import ASKBOOK, SetRun, ask_set, ingest_set, set_home, settings_of_set
+from askbook.evals.sets import check_lessons, load_questions, load_set
 from askbook.settings import Settings, load_settings
-from askbook.wiring import Askbook, open_askbook
+from askbook.wiring import open_askbook
 
 CHANGES_SHOWN = 10
 
@@ -65,7 +64,7 @@ def evaluate(
     runs = [run_async(_measure(settings, target, book, sample)) for target in targets]
     for run in runs:
         if run.chosen.notice:
-            err.print(Text(clean(f"{run.name}: {run.chosen.notice}")))
+            err.say(f"{run.name}: {run.chosen.notice}")
     figures = build_figures(runs, load_last_run(out_folder))
     write_report(out_folder, figures, runs)
     if junit is not None:
@@ -73,69 +72,50 @@ def evaluate(
     if as_json:
         sys.stdout.write(to_json(figures))
     else:
-        _show(figures, out_folder)
+        _print_figures(figures, out_folder)
     below = [
         measured for measured in figures.sets if measured.check.share is not None and measured.check.share < fail_under
     ]
     for measured in below:
         told = f"{measured.name}: {measured.check.share:.3f} of the questions passed, fewer than {fail_under:g}"
-        err.print(Text(clean(told), style="bold red"))
+        err.say(told, style="bold red")
     raise typer.Exit(bool(below))
 
 
 async def _measure(settings: Settings, target: Path, book: str | None, sample: int | None) -> SetRun:
+    """Asks a set, which brings its own book along, or a file of questions to a book that is there."""
     if target.is_dir():
-        return await _measure_set(settings, target, sample)
-    if target.suffix.lower() in (".yaml", ".yml"):
-        return await _measure_questions(settings, target, book, sample)
-    raise InputError(f"{target} is neither a folder nor a .yaml file", "Give a questions.yaml or a set's folder.")
-
-
-async def _measure_set(settings: Settings, folder: Path, sample: int | None) -> SetRun:
-    eval_set = load_set(folder, set_home(settings, folder.resolve().name))
-    async with open_askbook(settings_of_set(settings, eval_set.name)) as askbook:
-        _say(askbook.notices)
-        with progress_bars() as watch:
-            await ingest_set(askbook, eval_set, watch)
-        return await _ask(askbook, eval_set, eval_set.name, sample)
-
-
-async def _measure_questions(settings: Settings, path: Path, book: str | None, sample: int | None) -> SetRun:
-    eval_set = load_questions(path)
+        eval_set = load_set(target, set_home(settings, target.resolve().name))
+        settings = settings_of_set(settings, eval_set.name)
+    elif target.suffix.lower() in (".yaml", ".yml"):
+        eval_set = load_questions(target)
+    else:
+        raise InputError(f"{target} is neither a folder nor a .yaml file", "Give a questions.yaml or a set's folder.")
     async with open_askbook(settings) as askbook:
-        _say(askbook.notices)
-        record = await choose_book(askbook.ledger, book)
-        check_lessons(eval_set, await askbook.ledger.load_records(record.book_id))
-        return await _ask(askbook, eval_set, record.book_id, sample)
+        for notice in askbook.notices:
+            err.print(notice)
+        if target.is_dir():
+            book_id = eval_set.name
+            with progress_bars() as watch:
+                await ingest_set(askbook, eval_set, watch)
+        else:
+            book_id = (await choose_book(askbook.ledger, book)).book_id
+            check_lessons(eval_set, await askbook.ledger.load_records(book_id))
+        # Drawn seldom, because the CPU of this process is measured.
+        with progress_bar(MofNCompleteColumn(), refreshes=1) as progress:
+            task = progress.add_task(clean(eval_set.name), total=None)
+            asked = eval_set.take_sample(sample) if sample else eval_set
 
+            def tick(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total)
 
-async def _ask(askbook: Askbook, eval_set: EvalSet, book_id: str, sample: int | None) -> SetRun:
-    with _question_bar(eval_set.name) as tick:
-        return await ask_set(askbook, eval_set.take_sample(sample) if sample else eval_set, book_id, tick)
-
-
-def _say(notices: Sequence[str]) -> None:
-    for notice in notices:
-        err.print(notice)
-
-
-@contextmanager
-def _question_bar(name: str) -> Iterator[Tick]:
-    # Drawn seldom, because the CPU of this process is measured.
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with progress_bar(*columns, refreshes=1) as progress:
-        task = progress.add_task(clean(name), total=None)
-
-        def tick(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield tick
+            return await ask_set(askbook, asked, book_id, tick)
 
 
 # --- what the terminal shows
 
 
-def _show(figures: Figures, folder: Path) -> None:
+def _print_figures(figures: Figures, folder: Path) -> None:
     out.print(_to_table(figures))
     if any(measured.trust.bins or measured.trust.auc for measured in figures.sets):
         out.print()
@@ -146,24 +126,17 @@ def _show(figures: Figures, folder: Path) -> None:
     out.print()
     for measured in figures.sets:
         if measured.left_out:
-            out.print(
-                Text(
-                    clean(
-                        f"{measured.name}: a sample of {measured.questions} questions, {measured.left_out} were left out"
-                    )
-                )
-            )
+            sample = f"a sample of {measured.questions} questions, {measured.left_out} were left out"
+            out.say(f"{measured.name}: {sample}")
         _show_check(measured.name, measured.check)
     _show_changes(figures.changes)
-    out.print(Text(f"The report: {folder / 'report.html'}"))
+    out.say(f"The report: {folder / 'report.html'}")
 
 
 def _start_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in texts:
-        table.add_column(name)
-    for name in numbers:
-        table.add_column(name, justify="right")
+    for name in (*texts, *numbers):
+        table.add_column(name, justify="right" if name in numbers else "left")
     return table
 
 
@@ -194,46 +167,32 @@ def _add_rows(table: Table, name: str, by_system: Mapping[str, Retrieval], own: 
 
 
 def _to_trust_table(figures: Figures) -> Table:
-    """How well the confidence tells what the book answers, beside the seed's raw rule; how often the shown is right."""
+    """How well the confidence tells what the book answers, beside the seed's raw rule; how often answers are right."""
     table = _start_table(
         ("set", "against"),
         (
-            "n",
-            "AUC",
-            "refused",
-            "falsely",
-            "raw: refused",
-            "raw: falsely",
-            "high right",
-            "medium",
-            "low",
-            "ECE",
-            "answerable",
-            "judged by",
+            *("n", "AUC", "refused", "falsely", "raw: refused", "raw: falsely"),
+            *("high right", "medium", "low", "ECE", "answerable", "judged by"),
         ),
     )
     for measured in figures.sets:
         trust = measured.trust
         shown = (trust.levels.get(level) for level in ("high", "medium", "low"))
         levels = ["" if level is None else f"{level[1]:.2f} of {level[0]}" for level in shown]
-        for at, (kind, refused) in enumerate((trust.own_refused or {"": None}).items()):
-            shared = (
-                (*levels, _number(trust.calibration_error), _number(trust.answerable_error), trust.judged_by)
-                if at == 0
-                else ()
-            )
-            cells = (
-                clean(measured.name) if at == 0 else "",
-                clean(kind),
+        errors = (_number(trust.calibration_error), _number(trust.answerable_error))
+        rows = [
+            (
+                kind,
                 str(trust.unanswerable.get(kind, "")),
                 _number(trust.auc.get(kind)),
                 _number(refused),
                 _number(trust.false_refusals),
                 _number(trust.raw_refused.get(kind)),
                 _number(trust.raw_false_refusals),
-                *shared,
             )
-            table.add_row(*map(Text, cells))
+            for kind, refused in (trust.own_refused or {"": None}).items()
+        ]
+        _add_group(table, measured.name, rows, (*levels, *errors, trust.judged_by))
     return table
 
 
@@ -241,16 +200,19 @@ def _to_answer_table(figures: Figures) -> Table:
     """What readers are told: whether it holds the known answer, and where its first citation leads."""
     table = _start_table(("set", "form"), ("n", "holds the answer", "first citation", "verbatim", "words"))
     for measured in figures.sets:
-        answers = measured.answers
-        if answers is None:
-            continue
-        own = (_number(answers.first_citation), _number(answers.verbatim), _whole(answers.words))
-        forms = answers.contained or {"": None}
-        for at, (form, held) in enumerate(forms.items()):
-            found = (str(held[0]), _number(held[1])) if held else ("", "")
-            name = clean(measured.name) if at == 0 else ""
-            table.add_row(*map(Text, (name, clean(form), *found, *(own if at == 0 else ()))))
+        if answers := measured.answers:
+            forms = answers.contained or {"": None}
+            rows = [(form, *((str(held[0]), _number(held[1])) if held else ("", ""))) for form, held in forms.items()]
+            own = (_number(answers.first_citation), _number(answers.verbatim), _whole(answers.words))
+            _add_group(table, measured.name, rows, own)
     return table
+
+
+def _add_group(table: Table, name: str, rows: Sequence[Sequence[str]], own: Sequence[str]) -> None:
+    """The rows of one set; the first of them has its name and the figures that are of the whole set."""
+    for at, row in enumerate(rows):
+        cells = ("", *row) if at else (name, *row, *own)
+        table.add_row(*(Text(clean(cell)) for cell in cells))
 
 
 def _whole(value: float | None) -> str:
@@ -271,7 +233,7 @@ def _show_check(name: str, check: Check) -> None:
     }
     told = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count)
     share = f"{check.passed} of {check.questions} questions passed ({check.share:.3f})"
-    out.print(Text(clean(f"{name}: {share}{': ' if told else ''}{told}")))
+    out.say(f"{name}: {share}{': ' if told else ''}{told}")
 
 
 def _show_changes(changes: Changes) -> None:
@@ -281,4 +243,4 @@ def _show_changes(changes: Changes) -> None:
     out.print(f"Since the last run: {len(right)} became right, {len(wrong)} became wrong, of {changes.compared}.")
     for sign, keys in (("+", right), ("-", wrong)):
         for where, name in keys[:CHANGES_SHOWN]:
-            out.print(Text(clean(f"  {sign} {where}: {name}")))
+            out.say(f"  {sign} {where}: {name}")

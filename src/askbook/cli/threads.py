@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
-from rich.text import Text
 
-from askbook.cli.render import clean, out, print_json
+from askbook.cli.render import clean, out, print_json, show_time
 from askbook.cli.running import run_with_store
 from askbook.domain import Message, Thread, to_mark
 from askbook.shapes.answers import ConversationThread, ThreadList, ThreadOverview
@@ -31,44 +30,34 @@ def threads(
     as_json: Annotated[bool, typer.Option("--json", help="Print the ConversationThread as JSON.")] = False,
 ) -> None:
     """List the conversations, or show one; name it, or delete it."""
-    if thread is None:
-        if delete or rename is not None:
-            raise typer.BadParameter("say which thread: askbook threads ID --delete, or --rename NAME")
-        return _list(book, limit, as_json)
+    if thread is None and (delete or rename is not None):
+        raise typer.BadParameter("say which thread: askbook threads ID --delete, or --rename NAME")
     if delete and rename is not None:
         raise typer.BadParameter("--delete and --rename do not go together")
-    if delete:
-        return _delete(thread, as_json)
-    _show(thread, rename, as_json)
+    if thread is None:
+        _list_threads(book, limit, as_json)
+    elif delete:
+        _delete_thread(thread, as_json)
+    else:
+        _show_thread(thread, rename, as_json)
 
 
-# --- all of them
-
-
-def _list(book: str | None, limit: int, as_json: bool) -> None:
+def _list_threads(book: str | None, limit: int, as_json: bool) -> None:
     found = run_with_store(lambda store: store.threads.load_all(book_id=book, limit=limit))
     if as_json:
-        print_json(ThreadList(threads=[ThreadOverview.of(thread) for thread in found]))
-    elif found:
-        for thread in found:
-            _print_entry(thread)
-    else:
+        return print_json(ThreadList(threads=[ThreadOverview.of(thread) for thread in found]))
+    if not found:
         out.print('No conversation yet: askbook ask "your question" starts one.')
+    for thread in found:
+        # Two lines, so that the whole id and the whole title fit into a narrow terminal.
+        archived = ("  archived", "yellow") if thread.archived_at else ""
+        out.say((thread.thread_id[:SHORT_ID], "bold cyan"), f"  {thread.title}", archived)
+        turns = f"{thread.turn_count} {'turn' if thread.turn_count == 1 else 'turns'}"
+        facts = (thread.thread_id, thread.book_id, turns, show_time(thread.updated_at))
+        out.say(f"  {' · '.join(facts)}", style="dim")
 
 
-def _print_entry(thread: Thread) -> None:
-    """Two lines, so that the whole id and the whole title fit into a narrow terminal."""
-    archived = ("  archived", "yellow") if thread.archived_at else ""
-    out.print(Text.assemble((thread.thread_id[:SHORT_ID], "bold cyan"), f"  {clean(thread.title)}", archived))
-    turns = f"{thread.turn_count} {'turn' if thread.turn_count == 1 else 'turns'}"
-    facts = (thread.thread_id, thread.book_id, turns, f"{thread.updated_at.astimezone():%Y-%m-%d %H:%M}")
-    out.print(Text(clean(f"  {' · '.join(facts)}"), style="dim"))
-
-
-# --- one of them
-
-
-def _show(beginning: str, rename: str | None, as_json: bool) -> None:
+def _show_thread(beginning: str, rename: str | None, as_json: bool) -> None:
     async def load(store: Store) -> tuple[Thread, tuple[Message, ...]]:
         thread_id = await store.threads.find_id(beginning)
         if rename is not None:
@@ -87,29 +76,29 @@ def _show(beginning: str, rename: str | None, as_json: bool) -> None:
 
 
 def _print_head(thread: Thread) -> None:
-    out.print(Text(clean(thread.title), style="bold"))
-    times = f"{thread.created_at.astimezone():%Y-%m-%d %H:%M} to {thread.updated_at.astimezone():%Y-%m-%d %H:%M}"
-    facts = [f"{thread.thread_id}", f"book {thread.book_id}", f"{thread.turn_count} turns", times]
-    if thread.archived_messages:
-        facts.append(f"{thread.archived_messages} older messages archived")
-    if thread.archived_at:
-        facts.append("archived")
-    if thread.tokens_used:
-        facts.append(f"{thread.tokens_used} tokens")
-    out.print(Text(clean(" · ".join(facts)), style="dim"))
+    out.say(thread.title, style="bold")
+    facts = (
+        thread.thread_id,
+        f"book {thread.book_id}",
+        f"{thread.turn_count} turns",
+        f"{show_time(thread.created_at)} to {show_time(thread.updated_at)}",
+        f"{thread.archived_messages} older messages archived" if thread.archived_messages else "",
+        "archived" if thread.archived_at else "",
+        f"{thread.tokens_used} tokens" if thread.tokens_used else "",
+    )
+    out.say(" · ".join(filter(None, facts)), style="dim")
     if thread.topic_summary:
-        out.print(Text(clean(f"Topics: {thread.topic_summary}"), style="dim"))
+        out.say(f"Topics: {thread.topic_summary}", style="dim")
 
 
 def _print_message(message: Message) -> None:
-    who, style = ("You: ", "bold green") if message.role == "user" else ("Agent: ", "bold cyan")
     out.print()
-    out.print(Text.assemble((who, style), clean(message.content)))
+    out.say(("You: ", "bold green") if message.role == "user" else ("Agent: ", "bold cyan"), message.content)
     for number, cited in enumerate(message.cited, start=1):
-        out.print(Text(clean(f"{to_mark(number)} {cited.title}  {cited.url}".rstrip()), style="dim"))
+        out.say(f"{to_mark(number)} {cited.title}  {cited.url}".rstrip(), style="dim")
 
 
-def _delete(beginning: str, as_json: bool) -> None:
+def _delete_thread(beginning: str, as_json: bool) -> None:
     async def remove(store: Store) -> Thread:
         found = await store.threads.load(await store.threads.find_id(beginning))
         await store.threads.delete(found.thread_id)

@@ -18,19 +18,15 @@ from askbook.domain import (
     Account,
     Answer,
     AnsweredBy,
-    AnswerEvent,
     Chunk,
     ConfidenceLevel,
-    Delta,
     Message,
     Passage,
     PassagesFound,
-    Quote,
     RefusalReason,
     Replied,
     Reply,
     Retrieval,
-    Searching,
     SearchMode,
     SearchOutcome,
     Source,
@@ -38,7 +34,7 @@ from askbook.domain import (
     Thread,
     to_public_id,
 )
-from askbook.shapes.body import Addressed, Body, body_of
+from askbook.shapes.body import Addressed, Body, body_of, taken_from
 from askbook.shapes.problems import ErrorResponse
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -57,24 +53,16 @@ ChunkPlace = body_of(
 
 class SearchResult(Addressed, ChunkPlace):
     text: str
-    score: Share = Field(description="The calibrated relevance; results are in its order.")
-    chunk_id: str
+    score: Share = taken_from("rating", "The calibrated relevance; results are in its order.")
+    chunk_id: str = taken_from("id")
     rank: int
     similarity: float | None = Field(description="The raw cosine; null for a chunk without a vector.")
     keyword_score: float | None = Field(description="The raw BM25 score; null where no word matched.")
-    re_ranking_score: Share | None = Field(description="The reranker's own score; null without one.")
+    re_ranking_score: Share | None = taken_from("rerank_score", "The reranker's own score; null without one.")
 
     @classmethod
     def from_passage(cls, passage: Passage) -> Self:
-        return cls.of(
-            passage.chunk,
-            chunk_id=passage.chunk.id,
-            score=passage.rating,
-            rank=passage.rank,
-            similarity=passage.similarity,
-            keyword_score=passage.keyword_score,
-            re_ranking_score=passage.rerank_score,
-        )
+        return cls.of(passage, passage.chunk)
 
 
 class QueryKeywords(Body):
@@ -99,12 +87,13 @@ class Retrieved(Body):
     def from_search(cls, outcome: SearchOutcome | None, include_embedding: bool, **named: Any) -> Self:
         prefixes = (outcome.filters.url_prefix, outcome.filters.heading_prefix) if outcome else ()
         shown = outcome if include_embedding else None
-        keywords = {"indices": [*shown.keywords], "values": [*shown.keywords.values()]} if shown else None
-        return cls(
+        weights = shown.keywords if shown else {}
+        return cls.of(
+            outcome,
             retrieved_at=(outcome and outcome.retrieved_at) or datetime.now(UTC),
             filter_applied=" and ".join(filter(None, prefixes)) or None,
             query_embedding=list(shown.vector) if shown and shown.vector is not None else None,
-            query_keywords=QueryKeywords(**keywords) if keywords else None,
+            query_keywords=QueryKeywords(indices=[*weights], values=[*weights.values()]) if shown else None,
             **named,
         )
 
@@ -117,8 +106,8 @@ class SearchResponse(Retrieved):
     module_filter: str | None
     book_id: str
     mode: SearchMode = Field(description="As it was searched: `keyword` where the embedder did not answer.")
-    embedding_time_ms: float
-    retrieval_time_ms: float
+    embedding_time_ms: float = taken_from("embedding_ms")
+    retrieval_time_ms: float = taken_from("retrieval_ms")
     notices: list[str] = Field(description="A service that did not take part.")
 
     @classmethod
@@ -127,16 +116,10 @@ class SearchResponse(Retrieved):
         return cls.from_search(
             outcome,
             include_embedding,
-            query=outcome.query,
             results=[SearchResult.from_passage(passage) for passage in outcome.passages],
-            total_found=outcome.total_found,
             hardware_tier_filter=TIER_MAX if filters.hardware_tier is None else filters.hardware_tier,
             module_filter=filters.module,
             book_id=book_id or filters.book_id,
-            mode=outcome.mode,
-            embedding_time_ms=outcome.embedding_ms,
-            retrieval_time_ms=outcome.retrieval_ms,
-            notices=outcome.notices,
         )
 
 
@@ -197,62 +180,42 @@ class QuotedPlace(Addressed):
 
     From the first of them to the last: markup that readers do not see (tags, a listing's settings) lies between."""
 
-    quote: str
+    quote: str = taken_from("text")
     start: int
     end: int
     section: str = Field(description="That they stand in; `url` is its address.")
 
-    @classmethod
-    def find_all(cls, quotes: Sequence[Quote]) -> list[Self]:
-        return [cls.of(place, quote=place.text) for place in quotes]
-
 
 Places = Annotated[
     list[QuotedPlace],
-    Field(description="All of its words that the answer leans on; `quote` is of the first."),
+    taken_from("quotes", "All of its words that the answer leans on; `quote` is of the first."),
 ]
 
 
 class SourceChunk(Addressed):
     """A passage that the answer was made from, each once; the best score first."""
 
-    content: str
-    chunk_id: str
-    document_id: str
-    similarity_score: Share = Field(description="The calibrated relevance.")
+    content: str = taken_from("text")
+    chunk_id: str = taken_from("id")
+    document_id: str = taken_from("parent_doc_id")
+    similarity_score: Share = taken_from("rating", "The calibrated relevance.")
     position: int = Field(ge=1, description="Its rank by score, and its place in this list.")
     cited: bool
     number: int | None = Field(description="That of its mark in the answer, [1]; null where it is not cited.")
-    title: str
+    title: str = taken_from("way")
     quote: str | None = Field(description="The words that the answer leans on, verbatim; null where it is not cited.")
     places: Places
     source_file: str
     start: int = Field(description="Where the quote, or the passage, begins in the source file, in characters.")
     end: int
-    re_ranking_score: float | None
+    re_ranking_score: float | None = taken_from("rerank_score")
     similarity: float | None = Field(description="The raw cosine.")
 
     @classmethod
     def from_passage(cls, passage: Passage, position: int, source: Source | None = None) -> Self:
         chunk = source.passage.chunk if source else passage.chunk
-        place = source or chunk
-        return cls.of(
-            chunk,
-            content=chunk.text,
-            chunk_id=chunk.id,
-            document_id=chunk.parent_doc_id,
-            similarity_score=passage.rating,
-            position=position,
-            cited=source is not None,
-            number=source.number if source else None,
-            title=chunk.way,
-            quote=source.quote if source else None,
-            places=QuotedPlace.find_all(source.quotes) if source else [],
-            start=place.start,
-            end=place.end,
-            re_ranking_score=passage.rerank_score,
-            similarity=passage.similarity,
-        )
+        uncited = {} if source else {"number": None, "quote": None, "places": []}
+        return cls.of(source, passage, chunk, position=position, cited=source is not None, **uncited)
 
 
 CHUNK_TEXT_MAX = 500
@@ -267,7 +230,7 @@ class ShownPicture(Addressed):
     alt: str
 
     @classmethod
-    def find_all(cls, book_id: str, chunk_id: str, text: str) -> list[Self]:
+    def find_in(cls, book_id: str, chunk_id: str, text: str) -> list[Self]:
         if not chunk_id or ("![" not in text and "<img" not in text.casefold()):
             return []
         # What reads a book takes longer to load than an answer without pictures to print.
@@ -297,11 +260,11 @@ class ChatSource(Addressed):
     model_config = ConfigDict(title="Source")
 
     chunk_text: str = Field(max_length=CHUNK_TEXT_MAX, description="The passage, or the part of it that is cited.")
-    similarity_score: Share = Field(description="The calibrated relevance.")
+    similarity_score: Share = taken_from("rating", "The calibrated relevance.")
     chapter: str
     section: str
     chunk_index: Count
-    chunk_id: str
+    chunk_id: str = taken_from("id")
     quote: str = Field(description="The words that the answer leans on, verbatim.")
     places: Places
     pictures: list[ShownPicture] = Field(description="Those of the book's folder that the passage shows.")
@@ -312,13 +275,12 @@ class ChatSource(Addressed):
         # A part of the chunk with the quote in it.
         start = min(max(0, chunk.text.find(source.quote)), max(0, len(chunk.text) - CHUNK_TEXT_MAX))
         return cls.of(
+            source,
+            source.passage,
             ChunkMetadata.from_chunk(chunk),
+            chunk,
             chunk_text=chunk.text[start : start + CHUNK_TEXT_MAX],
-            similarity_score=source.passage.rating,
-            chunk_id=chunk.id,
-            quote=source.quote,
-            places=QuotedPlace.find_all(source.quotes),
-            pictures=ShownPicture.find_all(chunk.book_id, chunk.id, chunk.text),
+            pictures=ShownPicture.find_in(chunk.book_id, chunk.id, chunk.text),
         )
 
 
@@ -335,18 +297,18 @@ def _chapter_of(chunk: Chunk) -> str:
 
 
 class ResponseMetadata(Body):
-    response_time_ms: Milliseconds
+    response_time_ms: Milliseconds = taken_from("response_ms")
     chunk_count: Count
-    embedding_time_ms: Milliseconds
-    retrieval_time_ms: Milliseconds
-    generation_time_ms: Milliseconds
+    embedding_time_ms: Milliseconds = taken_from("embedding_ms")
+    retrieval_time_ms: Milliseconds = taken_from("retrieval_ms")
+    generation_time_ms: Milliseconds = taken_from("generation_ms")
     cache_hit: bool
-    session_id: str | None
+    session_id: str | None = taken_from("thread_id")
     user_id: str | None = None
     answered_by: AnsweredBy | None = Field(description="Who wrote it: the book's own sentences, or a model.")
     model: str | None
     tokens_used: Count
-    retrieval_count: Count = Field(description="Different chunks retrieved, over all searches.")
+    retrieval_count: Count = taken_from("retrieved", "Different chunks retrieved, over all searches.")
     searched: str = Field(description="The question made whole from its thread.")
     created_at: datetime
 
@@ -355,15 +317,9 @@ class ResponseMetadata(Body):
         reply, account = replied.reply, replied.account
         return cls.of(
             account,
-            response_time_ms=account.response_ms,
             chunk_count=len(_find_passages(reply, account)),
-            embedding_time_ms=account.embedding_ms,
-            retrieval_time_ms=account.retrieval_ms,
-            generation_time_ms=account.generation_ms,
-            session_id=account.thread_id,
             user_id=user_id,
             answered_by=reply.answered_by if isinstance(reply, Answer) else None,
-            retrieval_count=account.retrieved,
         )
 
 
@@ -377,11 +333,11 @@ class RefusalBody(Body):
     nearest: list[SourceChunk]
 
     @classmethod
-    def find(cls, reply: Reply) -> Self | None:
+    def from_reply(cls, reply: Reply) -> Self | None:
         if isinstance(reply, Answer):
             return None
         nearest = [SourceChunk.from_passage(passage, place) for place, passage in enumerate(reply.nearest, start=1)]
-        return cls(reason=reply.reason, advice=reply.advice, nearest=nearest)
+        return cls.of(reply, nearest=nearest)
 
 
 Notices = Annotated[list[str], Field(description="A doubt that readers must see.")]
@@ -390,20 +346,10 @@ Removed = Annotated[
 ]
 
 
-def _tell_reply(replied: Replied, user_id: str | None) -> dict[str, Any]:
-    """The fields that answers and refusals share."""
-    return {
-        "refusal": RefusalBody.find(replied.reply),
-        "notices": replied.reply.notices,
-        "removed": replied.reply.removed,
-        "metadata": ResponseMetadata.from_replied(replied, user_id),
-    }
-
-
 class AgentResponse(Body):
     """Seed 000's answer; a refusal is one too, with its reason."""
 
-    answer: str
+    answer: str = taken_from("text")
     sources: list[SourceChunk]
     metadata: ResponseMetadata
     confidence: ConfidenceMetrics | None
@@ -416,22 +362,23 @@ class AgentResponse(Body):
     @classmethod
     def from_replied(cls, replied: Replied, user_id: str | None = None) -> Self:
         reply = replied.reply
-        answer = reply if isinstance(reply, Answer) else None
-        return cls(
-            **_tell_reply(replied, user_id),
-            answer=reply.text,
-            sources=_to_sources(answer, replied.account) if answer else [],
-            confidence=ConfidenceMetrics.of(reply.confidence) if reply.confidence else None,
-            refused=answer is None,
-            statements=[CheckedStatement.of(statement) for statement in answer.statements] if answer else [],
+        answered = isinstance(reply, Answer)
+        return cls.of(
+            reply,
+            sources=_to_sources(reply, replied.account) if answered else [],
+            metadata=ResponseMetadata.from_replied(replied, user_id),
+            refused=not answered,
+            refusal=RefusalBody.from_reply(reply),
+            statements=reply.statements if answered else [],
         )
 
     def without_sources(self) -> Self:
         """And without the marks that would point at them."""
-        statements = [
-            CheckedStatement.of(statement, text=drop_marks(statement.text), cites=()) for statement in self.statements
+        without_marks = [
+            statement.model_copy(update={"text": drop_marks(statement.text), "cites": ()})
+            for statement in self.statements
         ]
-        return self.model_copy(update={"answer": drop_marks(self.answer), "sources": [], "statements": statements})
+        return self.model_copy(update={"answer": drop_marks(self.answer), "sources": [], "statements": without_marks})
 
 
 def _to_sources(answer: Answer, account: Account) -> list[SourceChunk]:
@@ -482,7 +429,7 @@ class RetrievalResult(Retrieved):
 class ChatResponse(Body):
     """Seed 004's answer; a refusal is one too, with its reason."""
 
-    response: str = Field(min_length=1)
+    response: str = Field(min_length=1, validation_alias="text")
     confidence: Share = Field(description="Mean relevance of the passages.")
     sources: list[ChatSource]
     session_id: str
@@ -503,15 +450,16 @@ class ChatResponse(Body):
     def from_replied(cls, replied: Replied, session_id: str, user_id: str | None = None) -> Self:
         reply, confidence = replied.reply, replied.reply.confidence
         answered = isinstance(reply, Answer)
-        return cls(
-            **_tell_reply(replied, user_id),
-            response=reply.text,
+        return cls.of(
+            reply,
             confidence=confidence.average_similarity if confidence else 0.0,
             sources=[ChatSource.from_source(source) for source in reply.sources] if answered else [],
             session_id=session_id,
             timestamp=replied.account.created_at,
             confidence_level=confidence.confidence_level if answered and confidence else "insufficient",
             should_answer=answered,
+            refusal=RefusalBody.from_reply(reply),
+            metadata=ResponseMetadata.from_replied(replied, user_id),
         )
 
 
@@ -539,19 +487,6 @@ CHAT_EVENTS: dict[str, type[BaseModel]] = {
 """What a stream carries under each name; one of the last two ends it."""
 
 
-def tell_step(event: AnswerEvent, session_id: str, include_embedding: bool) -> Body | None:
-    """What a stream says of an event on the way to the reply; None where it says nothing."""
-    match event:
-        case Searching(query):
-            return ToolCallEvent(query=query, session_id=session_id)
-        case PassagesFound():
-            return RetrievalResult.from_found(event, include_embedding)
-        case Delta(text):
-            return ContentEvent(delta=text)
-        case _:
-            return None
-
-
 # --- threads --------------------------------------------------------------------------------------
 
 
@@ -577,8 +512,8 @@ class ThreadMessage(body_of(Message, "archived")):
         cited = [
             CitedSource.of(
                 cited,
-                places=QuotedPlace.find_all(cited.quotes),
-                pictures=ShownPicture.find_all(book_id, cited.chunk_id, cited.text),
+                places=cited.quotes,
+                pictures=ShownPicture.find_in(book_id, cited.chunk_id, cited.text),
             )
             for cited in message.cited
         ]

@@ -1,7 +1,7 @@
-"""What every body over the wire is made of: the values of `domain`, field by field, and addresses that lead somewhere.
+"""How bodies are made from the values of `domain`, and how the addresses in them are completed.
 
 A book without a base_url is shown by the server alone. Only the request knows the server's address, so addresses are
-made whole when a body is written.
+completed when a body is written.
 """
 
 from __future__ import annotations
@@ -29,14 +29,32 @@ def _describe_fields(schema: dict[str, Any], body: type[Body]) -> None:
 
 class Body(BaseModel):
     # A command that prints one body does not build the others.
-    model_config = ConfigDict(from_attributes=True, defer_build=True, json_schema_extra=_describe_fields)
+    model_config = ConfigDict(
+        from_attributes=True, validate_by_name=True, defer_build=True, json_schema_extra=_describe_fields
+    )
     made_from: ClassVar[str] = ""
 
     @classmethod
-    def of(cls, value: object, /, **named: Any) -> Self:
-        """A body with the value's attributes; those that are named here replace them."""
-        same = {name: getattr(value, name) for name in cls.model_fields if name not in named and hasattr(value, name)}
-        return cls(**same, **named)
+    def of(cls, *values: object, **named: Any) -> Self:
+        """A body with the attributes of the values. The first value that has one gives it; what is named goes first."""
+        wanted = {name: str(field.validation_alias or name) for name, field in cls.model_fields.items()}
+        found = {
+            name: getattr(value, attribute)
+            for value in reversed(values)
+            for name, attribute in wanted.items()
+            if name not in named and hasattr(value, attribute)
+        }
+        return cls(**found, **named)
+
+
+def taken_from(attribute: str, description: str | None = None) -> Any:
+    """A field that has another name in the value that the body is made of."""
+    return Field(validation_alias=attribute, description=description)
+
+
+def example(**named: Any) -> ConfigDict:
+    """A body as the API's page shows it."""
+    return ConfigDict(json_schema_extra={"examples": [named]})
 
 
 def body_of(value: type, *left_out: str) -> type[Body]:

@@ -18,7 +18,6 @@ from askbook.domain import (
     OutlineLesson,
     OutlineSection,
     Problem,
-    to_public_id,
 )
 from askbook.shapes.answers import ChunkPlace, Count, Share
 from askbook.shapes.body import Address, Addressed, Body, body_of
@@ -154,11 +153,6 @@ class Ingesting(Body):
     progress: Share
     files_processed: int
     files_total: int
-
-    @classmethod
-    def from_job(cls, job: Job) -> Self:
-        book_id = to_public_id(job.book_id)
-        return cls.of(job, book_id=book_id, files_processed=job.files_processed + job.files_skipped)
 
 
 class InfoResponse(Body):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from askbook.domain import (
     ConfidenceLevel,
@@ -20,7 +20,7 @@ from askbook.domain import (
     to_public_id,
 )
 from askbook.shapes.answers import Count
-from askbook.shapes.body import Addressed, Body, body_of
+from askbook.shapes.body import Addressed, Body, body_of, example, taken_from
 
 KEY_EXAMPLE: dict[str, Any] = {
     "key_id": "5f1b0c7c0e5b",
@@ -36,7 +36,7 @@ KEY_EXAMPLE: dict[str, Any] = {
 
 
 class KeyBody(body_of(Key, "scope")):
-    model_config = ConfigDict(json_schema_extra={"examples": [KEY_EXAMPLE]})
+    model_config = example(**KEY_EXAMPLE)
 
     tenant: str
     books: list[str] | None
@@ -44,11 +44,11 @@ class KeyBody(body_of(Key, "scope")):
 
     @classmethod
     def from_key(cls, made: Key, /, **more: Any) -> Self:
-        return cls.of(made, tenant=made.scope.tenant, books=made.scope.books, **more)
+        return cls.of(made, made.scope, **more)
 
 
 class CreatedKey(KeyBody):
-    model_config = ConfigDict(json_schema_extra={"examples": [{**KEY_EXAMPLE, "key": "askbook_5f1b0c7c0e5b_…"}]})
+    model_config = example(**KEY_EXAMPLE, key="askbook_5f1b0c7c0e5b_…")
 
     key: str = Field(description="Shown this once.")
 
@@ -58,12 +58,8 @@ class KeyList(Body):
 
 
 class FeedbackResponse(body_of(Feedback, "thread_id", "given_at")):
-    session_id: str
-    timestamp: datetime
-
-    @classmethod
-    def from_feedback(cls, feedback: Feedback) -> Self:
-        return cls.of(feedback, session_id=feedback.thread_id, timestamp=feedback.given_at)
+    session_id: str = taken_from("thread_id")
+    timestamp: datetime = taken_from("given_at")
 
 
 class GapSection(Addressed, body_of(NearSection, "url")): ...
@@ -104,32 +100,26 @@ class OpinionBody(body_of(Opinion)): ...
 
 
 class UsageResponse(Body):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "days": [
-                        {
-                            "day": "2026-11-16",
-                            "asked": 12,
-                            "levels": {"high": 6, "medium": 3, "low": 1},
-                            "refused": {"not_in_book": 2},
-                            "helpful": 4,
-                            "unhelpful": 1,
-                        }
-                    ],
-                    "opinions": [
-                        {
-                            "book_id": "robotics",
-                            "question": "What is a URDF file?",
-                            "helpful": False,
-                            "comment": "It does not say which version.",
-                            "given_at": "2026-11-16T09:30:00Z",
-                        }
-                    ],
-                }
-            ]
-        }
+    model_config = example(
+        days=[
+            {
+                "day": "2026-11-16",
+                "asked": 12,
+                "levels": {"high": 6, "medium": 3, "low": 1},
+                "refused": {"not_in_book": 2},
+                "helpful": 4,
+                "unhelpful": 1,
+            }
+        ],
+        opinions=[
+            {
+                "book_id": "robotics",
+                "question": "What is a URDF file?",
+                "helpful": False,
+                "comment": "It does not say which version.",
+                "given_at": "2026-11-16T09:30:00Z",
+            }
+        ],
     )
 
     days: list[UsageDayBody] = Field(description="Every day, the oldest first.")

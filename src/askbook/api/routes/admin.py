@@ -12,7 +12,7 @@ from askbook.answer.gaps import find_gaps
 from askbook.api.openapi import errors
 from askbook.api.requests import BookId, FeedbackRequest, KeyRequest
 from askbook.api.running import Admin, Reader, Up
-from askbook.domain import to_public_id
+from askbook.domain import Scope, to_public_id
 from askbook.errors import InputError
 from askbook.shapes.readers import CreatedKey, FeedbackResponse, GapList, KeyBody, KeyList, UsageResponse
 
@@ -26,7 +26,7 @@ async def give_feedback(running: Up, caller: Reader, body: FeedbackRequest) -> F
     given = await running.askbook.questions.save_feedback(
         body.session_id, caller.owner, body.helpful, body.comment, body.position
     )
-    return FeedbackResponse.from_feedback(given)
+    return FeedbackResponse.of(given)
 
 
 @router.get("/gaps", tags=["gaps"], responses=errors(404), summary="The questions that the book could not answer")
@@ -72,7 +72,7 @@ async def list_keys(running: Up, caller: Admin) -> KeyList:
 @router.post("/keys", tags=["keys"], status_code=201, responses=errors(413))
 async def create_key(body: KeyRequest, running: Up, caller: Admin) -> CreatedKey:
     """Make a key for what this key may read, or for less. Its text is shown this once."""
-    scope = body.to_scope(caller.scope.tenant)
+    scope = Scope(caller.scope.tenant, tuple(dict.fromkeys(body.books)) if body.books else None)
     if not caller.scope.covers(scope):
         raise InputError("a key cannot read more than the one that makes it", "Name books that this key may read.")
     made, text = await running.askbook.keys.create(body.name, body.role, scope, body.origins)

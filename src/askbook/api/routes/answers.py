@@ -15,7 +15,17 @@ from askbook.api.callers import Caller
 from askbook.api.openapi import MAYBE_STREAM, STREAM, errors
 from askbook.api.requests import UUID4, AgentRequest, BookId, ChatRequest, SessionHeader, ThreadChange
 from askbook.api.running import Reader, Running, Up
-from askbook.domain import AnswerEvent, Failed, PassagesFound, Question, Refusal, Replied, to_public_id
+from askbook.domain import (
+    AnswerEvent,
+    Delta,
+    Failed,
+    PassagesFound,
+    Question,
+    Refusal,
+    Replied,
+    Searching,
+    to_public_id,
+)
 from askbook.shapes.answers import (
     CHAT_EVENTS,
     AgentResponse,
@@ -25,7 +35,7 @@ from askbook.shapes.answers import (
     RetrievalResult,
     ThreadList,
     ThreadOverview,
-    tell_step,
+    ToolCallEvent,
 )
 
 router = APIRouter(tags=["answers"])
@@ -120,6 +130,12 @@ def _to_chat(body: ChatRequest, question: Question, replied: Replied) -> ChatRes
 
 def _write(event: AnswerEvent, body: ChatRequest, question: Question, request_id: str) -> Iterable[bytes]:
     match event:
+        case Searching(query):
+            yield _to_event(ToolCallEvent(query=query, session_id=question.thread_id or ""))
+        case PassagesFound():
+            yield _to_event(RetrievalResult.from_found(event, body.include_embedding))
+        case Delta(text):
+            yield _to_event(ContentEvent(delta=text))
         case Replied(reply):
             # The deltas together are the response, also for a refusal.
             if isinstance(reply, Refusal):
@@ -128,9 +144,7 @@ def _write(event: AnswerEvent, body: ChatRequest, question: Question, request_id
         case Failed(error):
             yield _to_event(to_failure(error).model_copy(update={"request_id": request_id}))
         case _:
-            step = tell_step(event, question.thread_id or "", body.include_embedding)
-            if step is not None:
-                yield _to_event(step)
+            pass
 
 
 def _to_event(body: BaseModel) -> bytes:

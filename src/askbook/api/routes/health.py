@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
+from askbook.answer.agent import BookAgent
 from askbook.api.openapi import errors
 from askbook.api.running import NEEDED, Admin, Running, Up
 from askbook.domain import Scope
 from askbook.errors import NotAllowed
+from askbook.index.embedders.base import Embedder
+from askbook.index.rerankers.base import Reranker
 from askbook.wiring import Askbook
 from askbook.wiring import Service as Called
 
@@ -22,11 +25,6 @@ Status = Literal["healthy", "degraded", "unhealthy"]
 ServiceState = Literal["connected", "disconnected", "unknown"]
 Service = Literal["openai", "cohere", "qdrant"]
 State = Literal["up", "down", "off"]
-
-
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
 
 
 class DependencyHealth(BaseModel):
@@ -60,7 +58,7 @@ class ReadyResponse(BaseModel):
 async def health(running: Up, response: Response) -> HealthResponse:
     """Whether askbook is alive and has what it needs. No service that costs money is called for it: `down` is one of
     those when it failed five times running, until it is found to be back."""
-    parts = await _look(running)
+    parts = await _ping_parts(running)
     response.status_code = 503 if _find_down(parts, NEEDED) else 200
     status: Status = "degraded" if _find_down(parts, parts) else "healthy"
     return HealthResponse(
@@ -84,7 +82,7 @@ async def ready(running: Up, response: Response) -> ReadyResponse:
     """Whether questions can be answered: each part's state, and how long it took to say so. `down` names what is;
     without the embedder the words are searched, without the model the book's own sentences answer, without Redis each
     process counts."""
-    parts = await _look(running)
+    parts = await _ping_parts(running)
     is_ready = not _find_down(parts, NEEDED)
     response.status_code = 200 if is_ready else 503
     at_work = len(running.askbook.worker.running)
@@ -104,8 +102,8 @@ async def metrics(running: Up, caller: Admin) -> Response:
     return Response(running.metrics.to_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _look(running: Running) -> dict[str, PartState]:
-    signs = await running.watch.look()
+async def _ping_parts(running: Running) -> dict[str, PartState]:
+    signs = await running.watch.ping_all()
     askbook = running.askbook
     parts = {
         part: PartState(state="up" if sign.up else "down", latency_ms=round(sign.latency_ms, 2), detail=sign.why)
@@ -131,7 +129,9 @@ def _to_service(running: Running, parts: Mapping[str, PartState], vendor: Litera
     return "disconnected" if _find_down(parts, used) else "connected"
 
 
-def _to_called(askbook: Askbook, service: Called, part: Named | None, instead: str) -> PartState:
+def _to_called(
+    askbook: Askbook, service: Called, part: Embedder | BookAgent | Reranker | None, instead: str
+) -> PartState:
     """The state of the service's breaker. A part on this machine has one too, which never opens."""
     if part is None:
         return PartState(state="off", latency_ms=None, detail=instead)

@@ -17,7 +17,7 @@ from askbook.api.openapi import errors
 from askbook.api.requests import BookId, TriggerRequest
 from askbook.api.running import Admin, Running, Up
 from askbook.book.reader import read_book, read_lessons
-from askbook.domain import BookRecord, Job, Lesson, Problem, to_public_id
+from askbook.domain import BookRecord, Job, to_public_id
 from askbook.errors import InputError, NotAllowed, NotFound
 from askbook.ingest.plan import plan_changes
 from askbook.shapes.books import (
@@ -77,7 +77,8 @@ async def job_status(job_id: Annotated[int, Path(ge=1, le=JOB_ID_MAX)], running:
 async def changes(running: Up, caller: Admin, book_id: BookId | None = None) -> IngestionChanges:
     """What an incremental ingestion would do now."""
     book = await running.find_book(caller, book_id)
-    lessons, problems = await asyncio.to_thread(_read_folder, book)
+    folder = Folder(book.folder)
+    lessons, problems = await asyncio.to_thread(lambda: read_lessons(folder, read_book(folder, book.book_id)))
     unreadable = {problem.source_file for problem in problems if problem.skipped}
     records = await running.askbook.ledger.load_records(book.book_id)
     plan = await asyncio.to_thread(plan_changes, lessons, records, unreadable, "incremental")
@@ -123,7 +124,9 @@ async def github_webhook(
         return WebhookReply(status="ignored", why=why, job_ids=[])
     if not _DELIVERY.fullmatch(delivery):
         raise InputError("X-GitHub-Delivery is not the id of a delivery", "GitHub sends one with every delivery.")
-    books = await _find_books(running, book_id)
+    books = [book for book in await running.askbook.ledger.load_books() if book_id in (None, book.public_id)]
+    if not books:
+        raise NotFound("there is no such book" if book_id else "there is no book yet")
     # The delivery's id is not signed: a recorded request could be sent again under another id.
     taken = hashlib.sha256(f"{signature}:{book_id or ''}".encode()).hexdigest()
     if not await running.deliveries.take(taken):
@@ -155,11 +158,6 @@ async def _load_state(running: Running, book: BookRecord, with_records: bool) ->
     )
 
 
-def _read_folder(record: BookRecord) -> tuple[list[Lesson], list[Problem]]:
-    folder = Folder(record.folder)
-    return read_lessons(folder, read_book(folder, record.book_id))
-
-
 # --- the webhook ----------------------------------------------------------------------------------
 
 
@@ -182,17 +180,9 @@ def _read_payload(body: bytes) -> dict[str, Any]:
 
 
 def _why_not(event: str, payload: dict[str, Any]) -> str:
-    """Why the event is ignored; empty where it is not."""
+    """Why the event is ignored; empty where it is taken."""
     if event != "push":
         return "only pushes are looked at"
     repository = payload.get("repository")
     branch = repository.get("default_branch") if isinstance(repository, dict) else None
     return "" if branch is None or payload.get("ref") == f"refs/heads/{branch}" else "not the default branch"
-
-
-async def _find_books(running: Running, book_id: str | None) -> list[BookRecord]:
-    books = await running.askbook.ledger.load_books()
-    wanted = [book for book in books if book_id in (None, book.public_id)]
-    if not wanted:
-        raise NotFound("there is no such book" if book_id else "there is no book yet")
-    return wanted

@@ -1,66 +1,38 @@
-"""OpenAI's routes /v1/chat/completions and /v1/models; `responses.py` has /v1/responses. A book is a model."""
+"""OpenAI's routes: /v1/chat/completions, /v1/responses and /v1/models. A book is a model."""
 
 from __future__ import annotations
 
 import re
-import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
-from askbook.api.answering import get_reply, stream_reply, to_event, to_failure
+from askbook.api.answering import get_reply, stream_reply
 from askbook.api.callers import Caller, find_books
 from askbook.api.completions import (
     ANY_BOOK,
-    Annotation,
     ChatCompletion,
-    ChatCompletionChunk,
-    Choice,
-    ChunkChoice,
-    ChunkDelta,
-    CompletionMessage,
     CompletionRequest,
-    InputItem,
+    CompletionWriter,
     ModelInfo,
     ModelList,
     SentMessage,
-    UrlCitation,
-    Usage,
-    tell_ours,
 )
-from askbook.api.failing import OpenAIError
-from askbook.api.openapi import MAYBE_COMPLETION_STREAM, errors
+from askbook.api.openapi import MAYBE_COMPLETION_STREAM, MAYBE_RESPONSE_STREAM, errors
 from askbook.api.requests import BOOK_ID, SessionHeader
+from askbook.api.responses import InputItem, ResponseBody, ResponseRequest, ResponseWriter, read_session_id
 from askbook.api.running import Reader, Running, Up
-from askbook.domain import (
-    MARK,
-    Answer,
-    AnswerEvent,
-    BookRecord,
-    Delta,
-    Failed,
-    Filters,
-    Message,
-    MetadataValue,
-    Question,
-    Refusal,
-    Replied,
-    Reply,
-    Thread,
-    to_internal_id,
-)
+from askbook.domain import BookRecord, Filters, Message, Question, Thread, to_internal_id
 from askbook.errors import InputError
-from askbook.shapes.body import to_address
 from askbook.store.threads import Threads
 from askbook.wiring import Askbook
 
 router = APIRouter(prefix="/v1", tags=["openai"])
 
-DONE = b"data: [DONE]\n\n"
 _BOOK_ID = re.compile(BOOK_ID)
 
 
@@ -73,8 +45,8 @@ async def complete(
     body: CompletionRequest, request: Request, running: Up, caller: Reader, session_id: SessionHeader = None
 ) -> ChatCompletion | Response:
     """The last message asks, those before are its conversation. Answers as OpenAI would, with `sources` beside."""
-    question, askbook = await read_question(running, caller, body.model, body.messages, body.session_id or session_id)
-    writer = _CompletionWriter(body, question)
+    question, askbook = await _read_question(running, caller, body.model, body.messages, body.session_id or session_id)
+    writer = CompletionWriter(body, question)
     if body.stream:
         return await stream_reply(running, question, writer.write, askbook)
     return writer.to_completion(await get_reply(running, request, question, askbook))
@@ -85,12 +57,29 @@ async def models(running: Up, caller: Reader) -> ModelList:
     """The books of this key, as models."""
     books = find_books(caller, await running.askbook.ledger.load_books())
     named = [_to_model(f"{ANY_BOOK}/{book.public_id}", book) for book in books]
-    return ModelList(data=[_to_model(ANY_BOOK, _choose(caller, books)), *named] if books else [])
+    return ModelList(data=[_to_model(ANY_BOOK, _choose_first(caller, books)), *named] if books else [])
 
 
 @router.get("/models/{model:path}", responses=errors(404, openai=True))
 async def model(model: Annotated[str, Path(max_length=200)], running: Up, caller: Reader) -> ModelInfo:
     return _to_model(model, await _find_book(running, caller, model))
+
+
+@router.post(
+    "/responses", response_model=ResponseBody, responses={200: MAYBE_RESPONSE_STREAM, **errors(404, 413, openai=True)}
+)
+async def respond(
+    body: ResponseRequest, request: Request, running: Up, caller: Reader, in_header: SessionHeader = None
+) -> ResponseBody | Response:
+    """Ask as a client of OpenAI's Responses does. Answers in its words, with `sources` beside."""
+    told = [InputItem(role="user", content=body.input)] if isinstance(body.input, str) else body.input
+    before = read_session_id(body.previous_response_id) if body.previous_response_id else None
+    session_id = body.session_id or before or in_header
+    question, askbook = await _read_question(running, caller, body.model, told, session_id)
+    writer = ResponseWriter(body, question)
+    if body.stream:
+        return await stream_reply(running, question, writer.write, askbook)
+    return writer.to_response(await get_reply(running, request, question, askbook))
 
 
 def _to_model(name: str, record: BookRecord) -> ModelInfo:
@@ -100,20 +89,20 @@ def _to_model(name: str, record: BookRecord) -> ModelInfo:
 async def _find_book(running: Running, caller: Caller, model: str) -> BookRecord:
     books = find_books(caller, await running.askbook.ledger.load_books())
     if model == ANY_BOOK and len(books) > 1:
-        return _choose(caller, books)
+        return _choose_first(caller, books)
     name = None if model == ANY_BOOK else model.removeprefix(f"{ANY_BOOK}/")
     if name is not None and not _BOOK_ID.fullmatch(name):
         raise InputError("the model must be a book's id", "GET /v1/models lists them.")
     return await running.find_book(caller, name)
 
 
-def _choose(caller: Caller, books: Sequence[BookRecord]) -> BookRecord:
+def _choose_first(caller: Caller, books: Sequence[BookRecord]) -> BookRecord:
     """The first that the key names, or the first of all."""
     order = {to_internal_id(caller.scope.tenant, name): place for place, name in enumerate(caller.scope.books or ())}
     return min(books, key=lambda book: order.get(book.book_id, len(order)))
 
 
-async def read_question(
+async def _read_question(
     running: Running, caller: Caller, model: str, told: Sequence[SentMessage | InputItem], session_id: str | None
 ) -> tuple[Question, Askbook]:
     """The last message asks. Those before are its conversation, unless a kept one goes on."""
@@ -131,28 +120,22 @@ async def read_question(
     )
     if session_id:
         return question, running.askbook
-    recalled = _RecalledThreads(running.askbook.threads, _to_messages(spoken[:-1]))
-    return question, replace(running.askbook, threads=recalled)
+    brought = _ClientThreads(running.askbook.threads, _to_messages(spoken[:-1]))
+    return question, replace(running.askbook, threads=brought)
 
 
 # --- a conversation that the client brings --------------------------------------------------------
 
 
-class _RecalledThreads(Threads):
+class _ClientThreads(Threads):
     """Threads of a client that sends the conversation with each question: a new thread begins with these messages."""
 
     def __init__(self, threads: Threads, told: tuple[Message, ...]) -> None:
         super().__init__(threads.database, threads.clock)
         self._told = told
 
-    async def open(
-        self,
-        thread_id: str | None,
-        book_id: str,
-        owner: str = "",
-        metadata: Mapping[str, MetadataValue] | None = None,
-    ) -> Thread:
-        return replace(await super().open(thread_id, book_id, owner, metadata), messages=self._told)
+    async def open(self, *given: Any, **named: Any) -> Thread:
+        return replace(await super().open(*given, **named), messages=self._told)
 
 
 def _to_messages(sent: Sequence[SentMessage | InputItem]) -> tuple[Message, ...]:
@@ -165,72 +148,3 @@ def _to_messages(sent: Sequence[SentMessage | InputItem]) -> tuple[Message, ...]
         if (message.role == "user") == (len(told) % 2 == 0) and message.text.strip():
             told.append(Message("user" if message.role == "user" else "assistant", message.text, now))
     return tuple(told[: len(told) // 2 * 2])
-
-
-# --- the wire -------------------------------------------------------------------------------------
-
-
-class _CompletionWriter:
-    """An answer in OpenAI's words: whole, or piece by piece."""
-
-    def __init__(self, body: CompletionRequest, question: Question) -> None:
-        self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": body.model}
-        self._wants_usage = body.stream_options is not None and body.stream_options.include_usage
-        self._opened = False
-        self._session_id = question.thread_id or ""
-
-    def to_completion(self, replied: Replied) -> ChatCompletion:
-        content = replied.reply.text + say_notices(replied.reply)
-        message = CompletionMessage(content=content, annotations=_to_annotations(replied.reply))
-        usage, ours = Usage.of(replied.account.tokens_used), tell_ours(replied, self._session_id)
-        return ChatCompletion(**self._head, choices=[Choice(message=message)], usage=usage, **ours)
-
-    def write(self, event: AnswerEvent) -> Iterable[bytes]:
-        match event:
-            case Delta(text):
-                yield self._write_delta(text)
-            case Replied(reply, account):
-                if rest := say_rest(reply):
-                    yield self._write_delta(rest)
-                last = ChunkChoice(delta=ChunkDelta(annotations=_to_annotations(reply)), finish_reason="stop")
-                yield self._write(choices=[last], **tell_ours(event, self._session_id))
-                if self._wants_usage:
-                    yield self._write(choices=[], usage=Usage.of(account.tokens_used))
-                yield DONE
-            case Failed(error):
-                yield to_event(None, OpenAIError.from_problem(to_failure(error)).model_dump_json())
-            case _:
-                pass
-
-    def _write_delta(self, text: str) -> bytes:
-        role = None if self._opened else "assistant"
-        self._opened = True
-        return self._write(choices=[ChunkChoice(delta=ChunkDelta(role=role, content=text))])
-
-    def _write(self, **told: object) -> bytes:
-        chunk = ChatCompletionChunk.model_validate({**self._head, **told})
-        return to_event(None, chunk.model_dump_json(exclude_none=True))
-
-
-def say_rest(reply: Reply) -> str:
-    """What the deltas left out: all of a refusal, and the notices."""
-    return (reply.text if isinstance(reply, Refusal) else "") + say_notices(reply)
-
-
-def say_notices(reply: Reply) -> str:
-    """The notices as text under the answer: OpenAI's clients show nothing else."""
-    return "".join(f"\n\n*{notice}*" for notice in reply.notices)
-
-
-def _to_annotations(reply: Reply) -> list[Annotation]:
-    return [Annotation(url_citation=citation) for citation in to_citations(reply)]
-
-
-def to_citations(reply: Reply) -> list[UrlCitation]:
-    """Each mark in the text, with the page of its source."""
-    sources = {source.number: source for source in reply.sources} if isinstance(reply, Answer) else {}
-    return [
-        UrlCitation(start_index=mark.start(), end_index=mark.end(), title=source.title, url=url)
-        for mark in MARK.finditer(reply.text)
-        if (source := sources.get(int(mark[1]))) and (url := to_address(source.passage.chunk.url))
-    ]

@@ -1,6 +1,6 @@
 """The pages for people: `/` (chat), `/read/…` (lessons), `/picture/…`, `/admin`, `/docs`, `/widget.js`, and `/assets`.
 
-Nothing of it comes from elsewhere. `/` is a shell without data; what it shows it asks of the API with the reader's key.
+They load nothing from elsewhere. `/` is a shell without data: it asks the API for what it shows, with the reader's key.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ import asyncio
 import base64
 import hashlib
 import re
+from collections.abc import Callable, Coroutine
 from functools import cache
 from importlib.resources import files
 from pathlib import Path as Folder
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
 from pydantic import Field
 
 from askbook.answer.quotes import find_stretch
@@ -26,7 +28,7 @@ from askbook.api.lesson_text import CITED_ID, Span
 from askbook.api.requests import BOOK_ID, UUID
 from askbook.api.running import Reader, Running, Up
 from askbook.book.pictures import list_files, read_picture
-from askbook.domain import Chunk, Outline, to_public_id
+from askbook.domain import Chunk, Outline
 from askbook.errors import NotAllowed, NotFound
 
 router = APIRouter(include_in_schema=False)
@@ -49,16 +51,16 @@ PRIVATE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store
 
 @router.get("/")
 async def chat() -> HTMLResponse:
-    return HTMLResponse(_read("index.html"), headers=PAGE_HEADERS)
+    return HTMLResponse(_read_files()["index.html"], headers=PAGE_HEADERS)
 
 
 @router.get("/assets/{name}")
 async def asset(name: str, request: Request) -> Response:
     """Public, also for other origins, because the widget uses the same files. Browsers revalidate by the ETag."""
     kind = TYPES.get(name.rpartition(".")[2])
-    if kind is None or name not in _names():
+    body = _read_files().get(name)
+    if kind is None or body is None:
         raise NotFound("there is no such file")
-    body = _read(name)
     tag = f'"{hashlib.sha256(body.encode()).hexdigest()[:20]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
     if request.headers.get("if-none-match") == tag:
@@ -74,7 +76,7 @@ async def widget(request: Request) -> Response:
 @router.get("/admin")
 async def admin() -> HTMLResponse:
     """Also a shell without data, which asks with the author's key."""
-    return HTMLResponse(_read("admin.html"), headers=PAGE_HEADERS)
+    return HTMLResponse(_read_files()["admin.html"], headers=PAGE_HEADERS)
 
 
 # --- the reader -----------------------------------------------------------------------------------
@@ -99,45 +101,55 @@ async def keep_key(request: Request, caller: Reader) -> Response:
     return response
 
 
-async def _get_page_reader(request: Request) -> Caller | NotAllowed:
-    """The caller, or the error that becomes a page asking for a key."""
-    try:
-        return await get_caller(request, request.headers.get("x-api-key") or request.cookies.get(COOKIE), None)
-    except NotAllowed as error:
-        return error
+async def _get_page_reader(request: Request) -> Caller:
+    return await get_caller(request, request.headers.get("x-api-key") or request.cookies.get(COOKIE), None)
 
 
-PageReader = Annotated[Caller | NotAllowed, Depends(_get_page_reader)]
+PageReader = Annotated[Caller, Depends(_get_page_reader)]
 
 
-@router.get("/read")
+class ReaderRoute(APIRoute):
+    """Says in a page, not in JSON, that a key is needed or that there is no such lesson."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_as_page(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except NotAllowed as error:
+                notice, status = render_notice("A key is needed", error.message, locked=True), 401
+            except NotFound as error:
+                notice, status = render_notice("Not in this library", error.message), 404
+            return HTMLResponse(notice, status, PRIVATE_HEADERS)
+
+        return handle_as_page
+
+
+reader_router = APIRouter(prefix="/read", include_in_schema=False, route_class=ReaderRoute)
+
+
+@reader_router.get("")
 async def choose_book(running: Up, reader: PageReader) -> Response:
     """Leads to the only book, or to the page where one is chosen."""
-    if isinstance(reader, NotAllowed):
-        return _ask_for_key(reader)
     books = find_books(reader, await running.askbook.ledger.load_books())
-    place = f"/read/{to_public_id(books[0].book_id)}" if len(books) == 1 else "/"
+    place = f"/read/{books[0].public_id}" if len(books) == 1 else "/"
     return RedirectResponse(place, headers={"Cache-Control": "no-cache"})
 
 
-@router.get("/read/{book_id}")
+@reader_router.get("/{book_id}")
 async def find_page(
     book_id: BookPath, request: Request, running: Up, reader: PageReader, chunk: ChunkId = None
 ) -> Response:
     """Leads to the lesson that holds the chunk, or to the first one."""
-    if isinstance(reader, NotAllowed):
-        return _ask_for_key(reader)
-    try:
-        outline = await _load_outline(running, reader, book_id)
-    except NotFound as error:
-        return _tell_missing(error)
+    outline = await _load_outline(running, reader, book_id)
     files_of_chunk = {held.source_file for held in await _find_chunk(running, outline.book_id, chunk)}
     lesson = next((lesson for lesson in outline.lessons if lesson.source_file in files_of_chunk), outline.lessons[0])
     query = f"?{request.url.query}#{CITED_ID}" if chunk else ""
     return RedirectResponse(read_url(book_id, lesson) + query, headers={"Cache-Control": "no-cache"})
 
 
-@router.get("/read/{book_id}/{path:path}")
+@reader_router.get("/{book_id}/{path:path}")
 async def read(
     book_id: BookPath,
     path: str,
@@ -149,14 +161,9 @@ async def read(
     part: Annotated[str | None, Query(pattern=r"^\d{1,7}-\d{1,7}$")] = None,
 ) -> Response:
     """A lesson. It marks each `from` to its `to`, offsets in its file; or a `part` of the chunk; or the chunk."""
-    if isinstance(reader, NotAllowed):
-        return _ask_for_key(reader)
-    try:
-        outline = await _load_outline(running, reader, book_id)
-        lesson = find_lesson(outline, book_id, path)
-        chunks = await running.askbook.ledger.load_lesson(outline.book_id, lesson.parent_doc_id)
-    except NotFound as error:
-        return _tell_missing(error)
+    outline = await _load_outline(running, reader, book_id)
+    lesson = find_lesson(outline, book_id, path)
+    chunks = await running.askbook.ledger.load_lesson(outline.book_id, lesson.parent_doc_id)
     told = [(start, end) for start, end in zip(starts, ends, strict=False) if start < end]
     cited = told or _find_cited(chunks, chunk, part)
     # A long lesson takes a while to render, so a thread does it.
@@ -173,8 +180,6 @@ async def show_picture(
     reader: PageReader,
 ) -> Response:
     """A picture of the book's folder. Only pictures that the chunk's text names are served."""
-    if isinstance(reader, NotAllowed):
-        raise reader
     book = await running.find_book(reader, book_id)
     [chunk] = await running.askbook.ledger.load_neighbours(book.book_id, chunk_id.lower(), 0)
     if unquote(src) not in list_files(chunk.text):
@@ -207,12 +212,7 @@ def _find_cited(chunks: list[Chunk], chunk_id: str | None, part: str | None) -> 
     return [find_stretch(chunk, first, last) or (chunk.start, chunk.end)]
 
 
-def _ask_for_key(error: NotAllowed) -> Response:
-    return HTMLResponse(render_notice("A key is needed", error.message, locked=True), 401, PRIVATE_HEADERS)
-
-
-def _tell_missing(error: NotFound) -> Response:
-    return HTMLResponse(render_notice("Not in this library", error.message), 404, PRIVATE_HEADERS)
+router.include_router(reader_router)
 
 
 # --- the API's page -------------------------------------------------------------------------------
@@ -220,18 +220,14 @@ def _tell_missing(error: NotFound) -> Response:
 
 @router.get("/docs")
 async def docs() -> HTMLResponse:
-    page = _read("docs.html")
+    page = _read_files()["docs.html"]
     return HTMLResponse(page, headers={"Content-Security-Policy": _inline_policy(page), "Cache-Control": "no-cache"})
 
 
 @cache
-def _names() -> frozenset[str]:
-    return frozenset(file.name for file in files("askbook").joinpath("web").iterdir() if file.is_file())
-
-
-@cache
-def _read(name: str) -> str:
-    return files("askbook").joinpath("web", name).read_text(encoding="utf-8")
+def _read_files() -> dict[str, str]:
+    web = files("askbook").joinpath("web")
+    return {file.name: file.read_text(encoding="utf-8") for file in web.iterdir() if file.is_file()}
 
 
 @cache

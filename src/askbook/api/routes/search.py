@@ -13,6 +13,7 @@ from askbook.api.lesson_page import read_url
 from askbook.api.openapi import errors
 from askbook.api.requests import BookId, ChunkPath, LessonId, SearchRequest
 from askbook.api.running import Reader, Up
+from askbook.domain import to_public_id
 from askbook.index.choices import check_choices
 from askbook.shapes.answers import SearchResponse
 from askbook.shapes.books import (
@@ -90,5 +91,10 @@ async def info(running: Up, caller: Reader) -> InfoResponse:
         reranker=askbook.reranker.name if askbook.reranker else None,
         model=askbook.agent.name if askbook.agent else None,
         books=[BookInfo.of(book, book_id=book.public_id, collection_name=collection) for book in books],
-        ingesting=[Ingesting.from_job(job) for job in jobs],
+        ingesting=[
+            Ingesting.of(
+                job, book_id=to_public_id(job.book_id), files_processed=job.files_processed + job.files_skipped
+            )
+            for job in jobs
+        ],
     )

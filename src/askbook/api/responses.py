@@ -1,4 +1,4 @@
-"""/v1/responses, OpenAI's newer way to ask: whole, or event by event."""
+"""/v1/responses, OpenAI's newer way to ask: its bodies, and the answer whole or event by event."""
 
 from __future__ import annotations
 
@@ -7,60 +7,121 @@ import re
 import time
 import uuid
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
 
-from askbook.api.answering import get_reply, stream_reply, to_event, to_failure
+from askbook.api.answering import to_event, to_failure
 from askbook.api.completions import (
-    InputItem,
-    OutputMessage,
-    OutputText,
-    ResponseAnnotation,
-    ResponseBody,
-    ResponseRequest,
-    ResponseUsage,
-    tell_ours,
+    ANY_BOOK,
+    MESSAGES_MAX,
+    TEXT_MAX,
+    ModelName,
+    OwnFields,
+    Said,
+    Sent,
+    UrlCitation,
+    say_notices,
+    say_rest,
+    to_citations,
+    to_own_fields,
 )
 from askbook.api.failing import OpenAIError, printable
-from askbook.api.openapi import MAYBE_RESPONSE_STREAM, errors
-from askbook.api.requests import SessionHeader
-from askbook.api.routes.openai import read_question, say_notices, say_rest, to_citations
-from askbook.api.running import Reader, Up
+from askbook.api.requests import SessionId
 from askbook.domain import AnswerEvent, Delta, Failed, Question, Replied
 from askbook.errors import InputError
-
-router = APIRouter(prefix="/v1", tags=["openai"])
+from askbook.shapes.body import example
 
 _ID = re.compile(r"resp_([0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15})[0-9a-f]{16}")
 """A response's id: the session's UUID4 in hex, and 16 more digits of its own."""
 
 
-@router.post(
-    "/responses", response_model=ResponseBody, responses={200: MAYBE_RESPONSE_STREAM, **errors(404, 413, openai=True)}
-)
-async def respond(
-    body: ResponseRequest, request: Request, running: Up, caller: Reader, in_header: SessionHeader = None
-) -> ResponseBody | Response:
-    """Ask as a client of OpenAI's Responses does. Answers in its words, with `sources` beside."""
-    told = [InputItem(role="user", content=body.input)] if isinstance(body.input, str) else body.input
-    before = _read_session(body.previous_response_id) if body.previous_response_id else None
-    session_id = body.session_id or before or in_header
-    question, askbook = await read_question(running, caller, body.model, told, session_id)
-    writer = _ResponseWriter(body, question)
-    if body.stream:
-        return await stream_reply(running, question, writer.write, askbook)
-    return writer.to_response(await get_reply(running, request, question, askbook))
+class InputItem(Said):
+    """A message. Other items (tool calls, reasoning) have no role and are skipped."""
+
+    role: Literal["system", "developer", "user", "assistant"] | None = None
 
 
-def _read_session(response_id: str) -> str:
+class ResponseRequest(Sent):
+    model_config = example(model=ANY_BOOK, input="What is a URDF file?")
+
+    model: ModelName
+    input: Annotated[str, Field(max_length=TEXT_MAX)] | Annotated[list[InputItem], Field(max_length=MESSAGES_MAX)] = (
+        Field(description="The question; or messages, of which the last asks, and those before are its conversation.")
+    )
+    stream: bool = False
+    previous_response_id: str | None = Field(
+        default=None, max_length=100, description="Go on from this response, in place of the earlier messages."
+    )
+    session_id: SessionId | None = Field(default=None, description="The same, by askbook's own name for it.")
+
+
+class ResponseAnnotation(UrlCitation):
+    type: Literal["url_citation"] = "url_citation"
+
+
+class OutputText(BaseModel):
+    type: Literal["output_text"] = "output_text"
+    text: str = ""
+    annotations: list[ResponseAnnotation] = []
+    logprobs: list[Any] = []
+
+
+class OutputMessage(BaseModel):
+    id: str
+    type: Literal["message"] = "message"
+    role: Literal["assistant"] = "assistant"
+    status: Literal["in_progress", "completed"]
+    content: list[OutputText]
+
+
+class CachedTokens(BaseModel):
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class ReasoningTokens(BaseModel):
+    reasoning_tokens: int = 0
+
+
+class ResponseUsage(BaseModel):
+    """As in `Usage`, all tokens are reported as input."""
+
+    input_tokens: int
+    input_tokens_details: CachedTokens = CachedTokens()
+    output_tokens: int = 0
+    output_tokens_details: ReasoningTokens = ReasoningTokens()
+    total_tokens: int
+
+
+class ResponseBody(OwnFields):
+    id: str
+    object: Literal["response"] = "response"
+    created_at: int
+    status: Literal["in_progress", "completed"] = "in_progress"
+    model: str
+    output: list[OutputMessage] = Field(default=[])
+    previous_response_id: str | None = None
+    usage: ResponseUsage | None = None
+    error: None = None
+    incomplete_details: None = None
+    instructions: None = None
+    metadata: dict[str, str] = Field(default={})
+    parallel_tool_calls: bool = False
+    tool_choice: Literal["none"] = "none"
+    tools: list[Any] = Field(default=[])
+    temperature: None = None
+    top_p: None = None
+
+
+def read_session_id(response_id: str) -> str:
     named = _ID.fullmatch(response_id)
     if named is None:
         raise InputError(f"there is no response {printable(response_id)}", "Leave previous_response_id out.")
     return str(uuid.UUID(named[1]))
 
 
-class _ResponseWriter:
+class ResponseWriter:
     def __init__(self, body: ResponseRequest, question: Question) -> None:
         self._session_id = question.thread_id or ""
         self._begun = ResponseBody(
@@ -82,7 +143,7 @@ class _ResponseWriter:
             "output": [OutputMessage(id=self._item_id, status="completed", content=content)],
             "usage": ResponseUsage(input_tokens=tokens, total_tokens=tokens),
         }
-        return self._begun.model_copy(update=told | tell_ours(replied, self._session_id))
+        return self._begun.model_copy(update=told | to_own_fields(replied, self._session_id))
 
     def write(self, event: AnswerEvent) -> Iterable[bytes]:
         if not self._sent:

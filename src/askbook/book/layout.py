@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import PurePosixPath
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -79,7 +79,7 @@ class _Spot:
 
     @property
     def stem(self) -> str:
-        return PurePosixPath(self.page.path).stem
+        return _stem(self.page.path)
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Layout:
 
     def _find_spot(self, page: Page) -> _Spot:
         folders = tuple(page.path.split("/")[:-1])
-        stem = PurePosixPath(page.path).stem.lower()
+        stem = _stem(page.path).lower()
         module_folder = self._module_folder(folders)
         rest = folders[len(module_folder) :]
         is_overview = stem in OVERVIEWS
@@ -376,6 +376,10 @@ class Layout:
         name = written or front.text("id") or spot.stem
         name = spot.stem if "/" in name or name in (".", "..") else name
         return f"{folder}/{name}" if folder else name
+
+
+def _stem(path: str) -> str:
+    return posixpath.splitext(posixpath.basename(path))[0]
 
 
 def _first_claims(spots: list[_Spot]) -> dict[tuple[str, int, int], str]:

@@ -21,7 +21,7 @@ from askbook.domain import Book, Chunk, Job, Lesson, Problem
 from askbook.errors import BookError, IndexUnavailable
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
-from askbook.index.vectors.base import LOST, Point, VectorIndex, holds_points
+from askbook.index.vectors.base import LOST, Point, VectorIndex, load_some
 from askbook.index.vectors.checks import is_sound
 from askbook.ingest.plan import Parcel, Plan, PlannedChange, pack, plan_changes, unpack
 from askbook.store.ledger import DraftChunk, Embedded, Ledger, LessonChange, slices
@@ -131,7 +131,7 @@ class Pipeline:
         unreadable = {problem.source_file for problem in problems if problem.skipped}
         records = await self.ledger.load_records(job.book_id)
         known_live = any(one.fingerprint and one.chunk_ids for one in records.values())
-        if job.mode == "incremental" and known_live and not await holds_points(self.index, job.book_id):
+        if job.mode == "incremental" and known_live and not await load_some(self.index, job.book_id, 1):
             raise IndexUnavailable(f"the index holds nothing of {job.book_id}: it was lost", LOST)
         plan = plan_changes(lessons, records, unreadable, job.mode)
         if job.mode == "recreate":

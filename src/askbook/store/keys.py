@@ -47,9 +47,12 @@ class Keys:
         sites = tuple(dict.fromkeys(_read_origin(origin) for origin in origins))
         if sites and role != "reader":
             raise InputError("a key for a site is a reader's: whoever sees the page has it", "Leave the role out.")
+        said = to_storable(" ".join(name.split()))
+        if not 1 <= len(said) <= NAME_MAX:
+            raise InputError(f"a key's name has 1 to {NAME_MAX} characters, not {len(said)}", "Say whose key it is.")
         key_id = secrets.token_hex(6)
         text = f"askbook_{key_id}_{secrets.token_urlsafe(32)}"
-        key = Key(key_id, _check_name(name), role, scope, self.clock(), origins=sites)
+        key = Key(key_id, said, role, scope, self.clock(), origins=sites)
         row = {
             "key_id": key_id,
             "secret_hash": _hash(text),
@@ -118,13 +121,6 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_name(name: str) -> str:
-    said = to_storable(" ".join(name.split()))
-    if not 1 <= len(said) <= NAME_MAX:
-        raise InputError(f"a key's name has 1 to {NAME_MAX} characters, not {len(said)}", "Say whose key it is.")
-    return said
-
-
 def _read_origin(text: str) -> str:
     """As a browser writes it: in lower case, without a path and without the scheme's default port."""
     scheme, _, host = text.strip().lower().rstrip("/").partition("://")
@@ -149,13 +145,6 @@ def _check_scope(scope: Scope) -> None:
 
 
 def _to_key(row: RowMapping) -> Key:
-    return Key(
-        key_id=row["key_id"],
-        name=row["name"],
-        role=row["role"],
-        scope=Scope(row["tenant"], None if row["books"] is None else tuple(row["books"])),
-        created_at=row["created_at"],
-        revoked_at=row["revoked_at"],
-        last_used_at=row["last_used_at"],
-        origins=tuple(row["origins"] or ()),
-    )
+    plain = {name: row[name] for name in ("key_id", "name", "role", "created_at", "revoked_at", "last_used_at")}
+    scope = Scope(row["tenant"], None if row["books"] is None else tuple(row["books"]))
+    return Key(**plain, scope=scope, origins=tuple(row["origins"] or ()))

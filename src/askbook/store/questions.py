@@ -12,13 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from askbook.domain import (
     Answer,
-    ConfidenceLevel,
     Feedback,
     NearSection,
     OpenQuestion,
     Opinion,
     Refusal,
-    RefusalReason,
     Reply,
     Scope,
     Thread,
@@ -106,14 +104,24 @@ class Questions:
 
     async def load_usage(self, scope: Scope, book_id: str | None, since: datetime) -> list[UsageDay]:
         """The days on which something was asked, the oldest first."""
-        day = self._day_of(asked.c.asked_at)
+        # As `2026-11-16`, in UTC.
+        day = func.date(asked.c.asked_at)
+        if self.database.engine.dialect.name == "postgresql":
+            day = func.to_char(func.timezone("UTC", asked.c.asked_at), "YYYY-MM-DD")
         kind = (day, asked.c.refusal, asked.c.level, feedback.c.helpful)
         query = select(*kind, func.count()).outerjoin(feedback, _ITS_THUMB).where(*_which(scope, book_id, since))
         days: dict[str, UsageDay] = {}
         async with self.database.reading() as connection:
             for named, refusal, level, helpful, count in await connection.execute(query.group_by(*kind).order_by(day)):
                 before = days.get(named) or UsageDay(date.fromisoformat(named))
-                days[named] = _count(before, refusal, level, helpful, count)
+                days[named] = replace(
+                    before,
+                    asked=before.asked + count,
+                    levels=_add(before.levels, level, count),
+                    refused=_add(before.refused, refusal, count),
+                    helpful=before.helpful + count * (helpful is True),
+                    unhelpful=before.unhelpful + count * (helpful is False),
+                )
         return list(days.values())
 
     async def load_opinions(self, scope: Scope, book_id: str | None, since: datetime, limit: int) -> list[Opinion]:
@@ -126,12 +134,6 @@ class Questions:
             .limit(limit)
         )
         return [Opinion(**row) for row in await self.database.load(query)]
-
-    def _day_of(self, moment: ColumnElement[datetime]) -> ColumnElement[str]:
-        """`2026-11-16`, in UTC."""
-        if self.database.engine.dialect.name == "postgresql":
-            return func.to_char(func.timezone("UTC", moment), "YYYY-MM-DD")
-        return func.date(moment)
 
 
 # --- inside a transaction -------------------------------------------------------------------------
@@ -176,19 +178,6 @@ def _to_nearest(reply: Reply) -> dict[str, str] | None:
     chunk = found[0].chunk
     section = NearSection(chunk.way_in_book, chunk.url, chunk.source_file, chunk.parent_doc_id)
     return {name: to_storable(value) for name, value in asdict(section).items()}
-
-
-def _count(
-    day: UsageDay, refusal: RefusalReason | None, level: ConfidenceLevel | None, helpful: bool | None, count: int
-) -> UsageDay:
-    return replace(
-        day,
-        asked=day.asked + count,
-        levels=_add(day.levels, level, count),
-        refused=_add(day.refused, refusal, count),
-        helpful=day.helpful + count * (helpful is True),
-        unhelpful=day.unhelpful + count * (helpful is False),
-    )
 
 
 def _add(counts: Mapping[_Name, int], name: _Name | None, count: int) -> Mapping[_Name, int]:

@@ -24,7 +24,7 @@ from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
 from askbook.index.vectors.base import LOST, Point, VectorIndex, load_some
 from askbook.index.vectors.checks import is_sound
 from askbook.ingest.plan import Parcel, Plan, PlannedChange, pack, plan_changes, unpack
-from askbook.store.ledger import DraftChunk, Embedded, Ledger, LessonChange, slices
+from askbook.store.ledger import DraftChunk, Ledger, LessonChange, slices
 from askbook.store.shards import Shard, ShardLost, Shards, ShardStep
 
 Step = Literal[
@@ -209,19 +209,28 @@ class Pipeline:
 
         cut = await asyncio.to_thread(lambda: [split_lesson(planned.lesson) for planned in group])
         stamped = _stamped([chunk for chunks in cut for chunk in chunks], [draft.chunk for draft in before])
-        found = await self.ledger.find_embedded(self.job.book_id, sorted({one.embed_hash for one in stamped.values()}))
-        known = await self._known_vectors(found)
-        # A full ingestion embeds everything again; until it has, the old vectors serve.
-        embedded = {one: found[one] for one in known} if self.job.mode == "incremental" else dict[str, Embedded]()
-        changes = [
-            LessonChange(
-                planned.lesson,
-                tuple(
-                    _to_draft(_point_id(chunk, planned.lesson), stamped[chunk.id], embedded.get(chunk.embed_hash))
-                    for chunk in chunks
-                ),
-                planned.replaces,
+        hashes = sorted({chunk.embed_hash for chunk in stamped.values()})
+        found = await self.ledger.find_embedded(self.job.book_id, hashes)
+        vectors = await self.index.load_vectors(sorted({embedded.point_id for embedded in found.values()}))
+        known = {
+            embed_hash: vectors[embedded.point_id]
+            for embed_hash, embedded in found.items()
+            if embedded.point_id in vectors and is_sound(vectors[embedded.point_id])
+        }
+
+        def draft(chunk: Chunk, lesson: Lesson) -> DraftChunk:
+            # The same chunk in the same version of its lesson is the same point, however often it is written.
+            point_id = str(uuid.uuid5(NAMESPACE, f"{chunk.id}:{lesson.fingerprint}"))
+            # A full ingestion embeds everything again; until it has, the old vectors serve.
+            if self.job.mode != "incremental" or chunk.embed_hash not in known:
+                return DraftChunk(point_id, stamped[chunk.id], False)
+            made = found[chunk.embed_hash]
+            return DraftChunk(
+                point_id, replace(stamped[chunk.id], embedded_at=made.at, embedding_model=made.model), True
             )
+
+        changes = [
+            LessonChange(planned.lesson, tuple(draft(chunk, planned.lesson) for chunk in chunks), planned.replaces)
             for planned, chunks in zip(group, cut, strict=True)
         ]
         return changes, known
@@ -234,12 +243,6 @@ class Pipeline:
             await self.announce("points half written", self.tally)
         await self.index.flush()
         await self.announce("points written", self.tally)
-
-    async def _known_vectors(self, found: Mapping[str, Embedded]) -> dict[str, Vector]:
-        """Vectors of texts that some live chunk of the book has been embedded for, by their hash."""
-        vectors = await self.index.load_vectors(sorted({one.point_id for one in found.values()}))
-        sound = {point_id for point_id, vector in vectors.items() if is_sound(vector)}
-        return {embed_hash: vectors[one.point_id] for embed_hash, one in found.items() if one.point_id in sound}
 
     async def _embed(self, shard: Shard) -> None:
         assert self.embedder is not None
@@ -279,11 +282,6 @@ class Pipeline:
             await self.ledger.strike_doomed(doomed)
 
 
-def _point_id(chunk: Chunk, lesson: Lesson) -> str:
-    """The same chunk in the same version of its lesson is the same point, however often it is written."""
-    return str(uuid.uuid5(NAMESPACE, f"{chunk.id}:{lesson.fingerprint}"))
-
-
 def _stamped(chunks: Sequence[Chunk], before: Sequence[Chunk]) -> dict[str, Chunk]:
     """Chunks by id; one that was there before keeps its birthday and gets the next version."""
     now = datetime.now(UTC)
@@ -299,21 +297,9 @@ def _stamped(chunks: Sequence[Chunk], before: Sequence[Chunk]) -> dict[str, Chun
     }
 
 
-def _to_draft(point_id: str, chunk: Chunk, before: Embedded | None) -> DraftChunk:
-    """A text that is embedded already was so when its vector was made."""
-    if before is None:
-        return DraftChunk(point_id, chunk, False)
-    return DraftChunk(point_id, replace(chunk, embedded_at=before.at, embedding_model=before.model), True)
-
-
-def _to_points(drafts: Sequence[DraftChunk], known: dict[str, Vector]) -> list[Point]:
+def _to_points(drafts: Sequence[DraftChunk], known: Mapping[str, Vector]) -> list[Point]:
     return [
-        Point(
-            draft.point_id,
-            draft.chunk,
-            weigh_chunk(keyword_text(draft.chunk)),
-            known.get(draft.chunk.embed_hash),
-        )
+        Point(draft.point_id, draft.chunk, weigh_chunk(keyword_text(draft.chunk)), known.get(draft.chunk.embed_hash))
         for draft in drafts
     ]
 

@@ -26,6 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from askbook.domain import Job
+
 
 class UtcDateTime(TypeDecorator[datetime]):
     """Aware datetimes in, aware UTC datetimes out; SQLite would drop the zone."""
@@ -151,15 +153,7 @@ suggestions = Table(
     Column("questions", JSON, nullable=False),
 )
 
-COUNTS = (
-    "files_processed",
-    "files_skipped",
-    "files_total",
-    "chunks_created",
-    "chunks_deleted",
-    "chunks_embedded",
-    "chunks_to_embed",
-)
+COUNTS = tuple(name for name in Job.__slots__ if name.startswith(("files_", "chunks_")))
 """What a job counts."""
 
 jobs = Table(

@@ -21,7 +21,7 @@ class Server:
 
     url: str
     token: str = field(repr=False)
-    """By it the server knows whoever may read the folder."""
+    """Proof that the caller may read the folder."""
     version: str
     collection: str
     embedder: str
@@ -58,7 +58,7 @@ def own_folder(home: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # A name that stays is nobody's: the lock is gone with this process.
+            # A name left behind does no harm: the lock ends with this process.
             with contextlib.suppress(OSError):
                 handle.truncate(0)
 
@@ -72,13 +72,13 @@ def _sign(handle: IO[str]) -> None:
 
 
 def announce(home: Path, server: Server) -> None:
-    """For whoever owns the folder: from now on `find_server` finds it, until another process owns the folder."""
+    """Called by the folder's owner: `find_server` finds the server until another process owns the folder."""
     with _open(home) as handle:
         handle.write(json.dumps(asdict(server)) + "\n")
 
 
 def find_server(home: Path) -> Server | None:
-    """The server that owns the folder; for whoever could not have it."""
+    """The server that owns the folder; for a process that could not lock it."""
     if not (home / "owner").is_file():
         return None
     with _open(home) as handle:

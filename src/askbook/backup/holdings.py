@@ -38,7 +38,7 @@ Watcher = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """The two places where everything lies."""
+    """The database and the vector index."""
 
     database: Database
     index: VectorIndex

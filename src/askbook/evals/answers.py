@@ -30,7 +30,7 @@ class Answered:
     """The pages it cites, in the order of their numbers."""
     citations: int
     verbatim: int
-    """Of the citations, those whose quote stands in the file at its offsets."""
+    """How many citations quote the file exactly at their offsets."""
 
     def contains(self, answers: Iterable[str]) -> bool:
         """One of the known answers, word for word, whatever the case and the marks between."""

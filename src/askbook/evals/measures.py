@@ -119,7 +119,7 @@ def area_under_curve(answerable: Sequence[float], unanswerable: Sequence[float])
 
 
 def refuse_below(threshold: float, answerable: Sequence[float], unanswerable: Sequence[float]) -> RefusalRates:
-    """What would come of refusing every question whose confidence is below the threshold."""
+    """The rates if every question with a confidence below the threshold were refused."""
     caught = sum(confidence < threshold for confidence in unanswerable)
     wronged = sum(confidence < threshold for confidence in answerable)
     return RefusalRates(

@@ -71,7 +71,7 @@ def rank(
     candidates: Sequence[Found], words: Words, plain: bool, relevance: Relevance | None, scale: Scale | None = None
 ) -> tuple[list[Passage], Signals]:
     """`plain`: one side alone was asked for, and its own score decides."""
-    # Of a book whose vectors are still to come, or without an embedder, only the words are known.
+    # Without an embedder, or until its vectors are there, a book is ranked by its words alone.
     dense = any(found.similarity is not None for found in candidates)
     score = _choose_score(candidates, words.most, dense, plain, scale or Scale())
     ordered = sorted(candidates, key=lambda found: (-score(found), found.chunk.id))
@@ -115,7 +115,7 @@ def reorder(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passag
 
 
 def cut(outcome: SearchOutcome, limit: int, threshold: float) -> SearchOutcome:
-    """Without what lies below the threshold, no more than `limit`, ranked from 1."""
+    """At most `limit` passages, none below the threshold, ranked from 1."""
     kept = [passage for passage in outcome.passages if passage.rating >= threshold]
     ranked = (replace(passage, rank=rank) for rank, passage in enumerate(kept[:limit], start=1))
     return replace(outcome, passages=tuple(ranked), total_found=len(kept))

@@ -73,7 +73,7 @@ class Endpoint:
     async def post(
         self, path: str, body: Mapping[str, Any], read: Callable[[Any], T], seconds: float | None = None
     ) -> T:
-        """What `read` makes of the answer; it raises Unusable. `seconds`: for somebody who waits, in place of its patience."""
+        """What `read` makes of the answer; it raises Unusable. `seconds`: a shorter deadline, where a reader waits."""
         deadline = seconds or self._patience.deadline
         call = _Call(path, body, asyncio.get_running_loop().time() + deadline, hurried=seconds is not None)
         try:

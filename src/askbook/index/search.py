@@ -53,7 +53,7 @@ class LiveChunks(Protocol):
         ...
 
     async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
-        """The book's revision, how many live chunks it has, and in how many of them each term stands."""
+        """The book's revision, how many live chunks it has, and in how many of them each term occurs."""
         ...
 
     async def revision(self, book_id: str) -> int:
@@ -210,7 +210,7 @@ class Searcher:
         return cut(outcome, limit, threshold)
 
     async def _refuse_lost(self, question: Question, candidates: Candidates) -> None:
-        """That a book has nothing on a question is not to be said where its index was lost."""
+        """A lost index must not read as a book that has nothing on the question."""
         book_id = question.filters.book_id
         if not candidates.live and question.words.chunks and not await load_some(self._index, book_id, 1):
             raise IndexUnavailable("the index holds nothing of this book: it was lost", LOST)

@@ -1,6 +1,6 @@
 """A folder becomes an up-to-date index: read, plan, write, commit, embed, forget.
 
-One worker reads the folder and plans; then it and whoever else is there take the plan shard by shard. Each lesson is live
+One worker reads the folder and plans; then all workers take the plan shard by shard. Each lesson is live
 for readers from its ledger commit on, found by its keywords at once and by its vectors as soon as they are there. Whatever
 instant a worker dies at, the others, or the job run again, end where a clean run would have.
 """
@@ -130,7 +130,7 @@ class Pipeline:
         await self.ledger.save_book(book, job.folder)
         unreadable = {problem.source_file for problem in problems if problem.skipped}
         records = await self.ledger.load_records(job.book_id)
-        known_live = any(one.fingerprint and one.chunk_ids for one in records.values())
+        known_live = any(record.fingerprint and record.chunk_ids for record in records.values())
         if job.mode == "incremental" and known_live and not await load_some(self.index, job.book_id, 1):
             raise IndexUnavailable(f"the index holds nothing of {job.book_id}: it was lost", LOST)
         plan = plan_changes(lessons, records, unreadable, job.mode)
@@ -261,7 +261,7 @@ class Pipeline:
         await self.shards.end_step(shard, self.owner, "done")
 
     async def _finish(self, shard: Shard) -> None:
-        """Done once, by whoever takes the last shard."""
+        """Done once, by the worker that takes the last shard."""
         if self.job.mode == "recreate":
             from askbook.ingest.verify import mend_index
 

@@ -47,7 +47,7 @@ class Verdict:
     points: int
     differences: tuple[Difference, ...]
     damaged: frozenset[str] = frozenset()
-    """The points whose vectors have to be made anew."""
+    """The points that must be embedded again."""
 
     @property
     def agrees(self) -> bool:
@@ -57,7 +57,7 @@ class Verdict:
 async def verify_book(
     book_id: str, ledger: Ledger, index: VectorIndex, embeds: bool, embedder: Embedder | None = None
 ) -> Verdict:
-    """Read the folder anew and compare it with all that is stored. `embeds`: whether vectors are expected; with an
+    """Read the folder again and compare it with all that is stored. `embeds`: whether vectors are expected; with an
     embedder some of them are made again, and compared."""
     if damage := await ledger.database.find_damage():
         raise StorageError(f"the database is damaged: {damage}", DAMAGED)
@@ -75,7 +75,7 @@ async def verify_book(
         terms += counts
         differences += await asyncio.to_thread(_compare_chunks, files, drafts, lessons, records)
         differences += _compare_points(drafts, points, embeds)
-        differences += [one async for one in _compare_words(drafts, points, index)]
+        differences += [difference async for difference in _compare_words(drafts, points, index)]
         if embeds:
             stored = await index.load_vectors([draft.point_id for draft in drafts if points.get(draft.point_id)])
             unsound = [draft for draft in drafts if draft.point_id in stored and not is_sound(stored[draft.point_id])]
@@ -107,7 +107,7 @@ async def repair_book(verdict: Verdict, ledger: Ledger, index: VectorIndex, embe
 
 
 async def mend_index(book_id: str, ledger: Ledger, index: VectorIndex) -> set[str]:
-    """Doom every point that belongs to no chunk, and count the words anew. Which points are live."""
+    """Doom every point that belongs to no chunk, and recount the words. Returns the live points."""
     terms: Counter[int] = Counter()
     live: set[str] = set()
     async for _, drafts, counts in _load_stored(ledger, book_id):
@@ -121,7 +121,9 @@ async def mend_index(book_id: str, ledger: Ledger, index: VectorIndex) -> set[st
 
 def _read_folder(folder: Path, book_id: str) -> tuple[dict[str, Lesson], set[str]]:
     lessons, problems = read_lessons(folder, read_book(folder, book_id))
-    return {lesson.source_file: lesson for lesson in lessons}, {one.source_file for one in problems if one.skipped}
+    return {lesson.source_file: lesson for lesson in lessons}, {
+        problem.source_file for problem in problems if problem.skipped
+    }
 
 
 async def _load_points(index: VectorIndex, book_id: str) -> dict[str, bool]:
@@ -167,7 +169,7 @@ def _compare_chunks(
 
 
 async def _find_others(sample: Sequence[tuple[DraftChunk, Vector]], embedder: Embedder) -> list[DraftChunk]:
-    """Those whose vectors are not the embedder's."""
+    """The drafts whose vectors are not what the embedder makes of their text."""
     again = await embedder.embed_passages([draft.chunk.embed_text for draft, _ in sample]) if sample else []
     pairs = zip(sample, again, strict=True)
     return [draft for (draft, stored), vector in pairs if float(stored @ to_unit(vector)) < ALIKE]

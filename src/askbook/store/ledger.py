@@ -67,7 +67,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class LessonChange:
-    """A lesson as readers see it from the commit on, in place of the files that it replaces."""
+    """A new version of a lesson; it takes the place of the files that it replaces."""
 
     lesson: Lesson
     drafts: tuple[DraftChunk, ...]
@@ -345,7 +345,7 @@ class Ledger:
             for some in slices(point_ids):
                 await connection.execute(update(chunks).where(chunks.c.point_id.in_(some)).values(values))
 
-    # --- what is to be forgotten ------------------------------------------------------------------
+    # --- points to forget -------------------------------------------------------------------------
 
     async def load_doomed(self, book_id: str) -> list[str]:
         """Points that may lie in the index and must go. A live point is never among them."""
@@ -365,14 +365,14 @@ class Ledger:
     # --- which embedder made the index ------------------------------------------------------------
 
     async def load_embedder(self, collection: str) -> tuple[str | None, str]:
-        """The embedder that made the index, and the collection that it lies in."""
+        """The embedder that made the index, and the collection that holds it."""
         query = select(indexes.c.embedder, indexes.c.stored_in).where(indexes.c.collection == collection)
         for row in await self.database.load(query):
             return row["embedder"], row["stored_in"] or collection
         return None, collection
 
     async def save_embedder(self, collection: str, embedder: str, dimension: int, stored_in: str = "") -> None:
-        """Note where the index lies and which embedder made it."""
+        """Note which embedder made the index and which collection holds it."""
         row = {"collection": collection, "embedder": embedder, "dimension": dimension, "stored_in": stored_in}
         await self.database.save(self.database.upsert(indexes, row))
 
@@ -505,7 +505,7 @@ def _to_lesson_record(row: RowMapping) -> LessonRecord:
     return LessonRecord(**{**values, "chunk_ids": tuple(row["chunk_ids"])}, chunk_count=len(row["chunk_ids"]))
 
 
-# Chunk fields that have a column of their own; the rest lies in `details`.
+# Chunk fields that have a column of their own; the rest is in `details`.
 COLUMNS = frozenset(chunks.c.keys()) & {field.name for field in fields(Chunk)}
 DETAILS = [field.name for field in fields(Chunk) if field.name not in COLUMNS and field.name != "id"]
 

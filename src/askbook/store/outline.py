@@ -48,7 +48,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class PlacedSection:
-    """A section of a lesson, and where its heading stands: in which chunk, and where in that."""
+    """A section of a lesson, the chunk that its heading is in, and the heading's place in that chunk."""
 
     section: OutlineSection
     chunk: int

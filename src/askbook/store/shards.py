@@ -34,7 +34,7 @@ class Shard:
     files: tuple[str, ...]
     """Whose chunks are to be embedded once they are written."""
     content: bytes | None = None
-    """What is to be written; whoever planned it knows how to read it."""
+    """The lessons to write, packed by `ingest.plan`."""
 
 
 class Shards:

@@ -106,7 +106,7 @@ def _embed(texts: list[str], model: _Model) -> list[Vector]:
 
 
 def _embed_windows(model: _Model, windows: Iterator[Window]) -> Vector:
-    return to_unit(np.sum([_run(model, one) * max(1, len(one)) for one in windows], axis=0))
+    return to_unit(np.sum([_run(model, window) * max(1, len(window)) for window in windows], axis=0))
 
 
 def split_windows(ids: Sequence[int]) -> Iterator[Window]:

@@ -80,4 +80,6 @@ def split_batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
 
 def to_hits(found: Iterable[Scored]) -> list[Hit]:
     """Best first, ties by id: no engine promises the order of ties."""
-    return sorted((Hit(str(one.id), float(one.score)) for one in found), key=lambda hit: (-hit.score, hit.point_id))
+    return sorted(
+        (Hit(str(point.id), float(point.score)) for point in found), key=lambda hit: (-hit.score, hit.point_id)
+    )

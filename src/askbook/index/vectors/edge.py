@@ -52,7 +52,7 @@ class EdgeIndex(QdrantIndex):
 
     @classmethod
     async def open(cls, path: Path, dimension: int, anew: bool = False, rounded_from: int = ROUNDED_FROM) -> EdgeIndex:
-        """`dimension` 0: keywords only, whatever vectors the folder holds. `anew`: what it holds is thrown away."""
+        """`dimension` 0: keywords only, whatever vectors the folder holds. `anew`: what it holds is deleted."""
         index = cls(path, dimension, rounded_from)
         try:
             await index._run(partial(index._open, anew))

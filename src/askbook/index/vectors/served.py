@@ -59,7 +59,7 @@ class ServedIndex:
         loaded: dict[str, Vector] = {}
         for batch in split_batches(point_ids, BATCH):
             found = await self._call("vectors", IDS, batch, VECTORS)
-            loaded |= {one: np.asarray(vector, dtype=np.float32) for one, vector in found.items()}
+            loaded |= {point_id: np.asarray(vector, dtype=np.float32) for point_id, vector in found.items()}
         return loaded
 
     async def find_dense(

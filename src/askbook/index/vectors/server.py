@@ -32,7 +32,7 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a new collection lies in a cluster; one that is there already stays as it is."""
+    """How a new collection is spread over a cluster; an existing one is left unchanged."""
 
     shards: int = 1
     replicas: int = 1

@@ -1,4 +1,4 @@
-"""A service that keeps failing is left alone for a while, then tried by one caller. One for each service, whatever it does."""
+"""Leaves a service that keeps failing alone for a while, then lets one caller try. One breaker for each service."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ INLINE = re.compile(
     re.DOTALL,
 )
 _OPENS = re.compile(
-    rf"{_MARKS}(?P<opening>\$\$|\\\[|\\begin\{{(?P<environment>(?:align|equation|gather|multline|eqnarray|alignat)\*?)\}})"
+    rf"{_MARKS}(?P<opening>\$\$|\\\["
+    r"|\\begin\{(?P<environment>(?:align|equation|gather|multline|eqnarray|alignat)\*?)\})"
 )
 _SIGN, _WORD = re.compile(r"[\\^_={}<>+]"), re.compile(r"[^\W\d_]{2}")
 _CLOSINGS = {"$$": "$$", "\\[": "\\]"}

@@ -1,4 +1,4 @@
-"""One process at a time owns a data folder: Qdrant Edge lives inside it. A server that does says so, and others go through it."""
+"""One process at a time owns a data folder, because of Qdrant Edge. Others go through it where it is a server."""
 
 from __future__ import annotations
 

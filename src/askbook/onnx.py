@@ -1,4 +1,4 @@
-"""ONNX models on this machine: their files checked, a session and a tokenizer opened, a thread that runs them, failures translated."""
+"""ONNX models on this machine: checks their files, opens session and tokenizer, runs them in a thread."""
 
 from __future__ import annotations
 
@@ -81,8 +81,7 @@ _shared: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 
 
 def share(open_model: Callable[[Weights, int], Model], weights: Weights, threads: int) -> Model:
-    """One model for all that use the same files, while any of them holds it. The files are checked again only after they
-    changed."""
+    """One model for all that use the same files, while any of them holds it. Changed files are checked again."""
     try:
         found = [file.stat() for file in (weights.model, weights.tokenizer)]
     except OSError:
@@ -130,7 +129,7 @@ def printable(text: str) -> str:
 
 
 class Lane(Generic[Model]):
-    """A model, loaded when it is first asked, and a thread that runs it. With `steps_back` its thread runs at low priority."""
+    """A model, loaded when first used, and the thread that runs it; with `steps_back` at low priority."""
 
     def __init__(self, name: str, load: Callable[[], Model], steps_back: bool = False) -> None:
         self._load = load

@@ -59,7 +59,7 @@ THROWN_AWAY = (
     "The index could not be read, and is built anew: run askbook verify --repair for each of the other books too."
 )
 Service = Literal["model", "embedder", "reranker"]
-"""Services that may be called over the network, each with a breaker. Index, database and Redis are pinged (`api.watch`)."""
+"""Services that may be remote, each with a breaker. Index, database and Redis are pinged (`api.watch`)."""
 
 
 @dataclass(frozen=True)

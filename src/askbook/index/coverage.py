@@ -1,4 +1,4 @@
-"""How much of a question a chunk holds: its words weighed by their rarity, in one sentence, in the headings, in all of it."""
+"""How much of a question a chunk holds, in a sentence, in the headings and in all: words count by their rarity."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from askbook.index.vectors.base import Sparse
 
 K1, B = 1.2, 0.75
 AVERAGE_TERMS = 220
-"""A chunk of 400 tokens has about this many terms, and its heading path. Fixed: no chunk's weights depend on the others."""
+"""About the terms of a chunk of 400 tokens with its headings. Fixed, so that no chunk's weights depend on others."""
 
 _STOPWORDS = """
 a an and are as at be been but by can could did do does for from had has have he her his how i if in into is it its

@@ -37,7 +37,7 @@ CANDIDATES, ENOUGH, CANDIDATES_MAX = 60, LIMIT_MAX, 3840
 SEARCHES_MAX = 3
 REMEMBERED_QUERIES, REMEMBERED_SEARCHES, REMEMBERED_SAMPLES = 256, 64, 16
 SAMPLE, SAMPLE_MIN = 256, 32
-"""Chunks that tell how near any chunk is to a question. Point ids are hashes: the first of them are chosen by chance."""
+"""Chunks that tell how near any chunk is to a question. Point ids are hashes: the first ones are a random sample."""
 NUMBER_MAX = 2**53
 WORDS_ONLY = "The embedder does not answer: this was found by the book's words alone."
 NOT_RERANKED = "The reranker does not answer: the passages stand as the search found them."

@@ -1,8 +1,8 @@
 """A folder becomes an up-to-date index: read, plan, write, commit, embed, forget.
 
-One worker reads the folder and plans; then all workers take the plan shard by shard. Each lesson is live
-for readers from its ledger commit on, found by its keywords at once and by its vectors as soon as they are there. Whatever
-instant a worker dies at, the others, or the job run again, end where a clean run would have.
+One worker reads the folder and plans; then all workers take the plan shard by shard. Each lesson is
+live for readers from its ledger commit on: found by its keywords at once, by its vectors as soon as they are there.
+Whenever a worker dies, the others, or the job run again, end where a clean run would have.
 """
 
 from __future__ import annotations

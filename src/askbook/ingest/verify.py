@@ -178,7 +178,7 @@ async def _find_others(sample: Sequence[tuple[DraftChunk, Vector]], embedder: Em
 async def _compare_words(
     drafts: list[DraftChunk], points: dict[str, bool], index: VectorIndex
 ) -> AsyncIterator[Difference]:
-    """Each chunk is looked for by all its words and every filter that it passes: so the index proves what it holds of it."""
+    """Search for each chunk by all its words and every filter that it passes: so the index proves what it holds."""
     for draft in drafts:
         chunk, words = draft.chunk, weigh_chunk(keyword_text(draft.chunk))
         if draft.point_id not in points or not words.indices:

@@ -44,7 +44,7 @@ class Worker:
     index: VectorIndex
     embedder: Embedder | None
     silence: timedelta = SILENCE
-    """How long a worker must have been silent before its work is taken over; 0 where this process owns the data alone."""
+    """After how long a silence its work is taken over; 0 where this process alone owns the data."""
     shared: bool = False
     """Whether other machines work too: a job whose folder is not on this one is then left to them."""
     refresh: Callable[[Job], Awaitable[None]] | None = None

@@ -76,7 +76,7 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """SQLite has one writer. Waiting here is quicker than its own busy handler, which polls every tenth of a second."""
+        """SQLite has one writer. Waiting here is quicker than in its busy handler, which polls ten times a second."""
         if self.engine.dialect.name != "sqlite":
             yield
             return

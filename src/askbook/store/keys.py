@@ -1,8 +1,8 @@
 """API keys: who may ask, in which role, and of which books.
 
-A key is `askbook_<id>_<secret>`. It is shown once, when it is made; what is kept is its SHA-256. The secret is 256 random
-bits, which nobody can guess, so that a slow hash with a salt, made for passwords, would only slow down every request.
-A key with origins stands in the pages of those sites: it is no secret, and good for nothing on the pages of others.
+A key is `askbook_<id>_<secret>`. It is shown once, when it is made; what is kept is its SHA-256. The secret is 256
+random bits, which nobody can guess: a slow salted hash, made for passwords, would only slow down every request.
+A key with origins is public in the pages of those sites, and does not work on the pages of others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Keys:
     async def create(
         self, name: str, role: Role = "reader", scope: Scope | None = None, origins: Iterable[str] = ()
     ) -> tuple[Key, str]:
-        """The key as it is kept, and its text, which cannot be shown again. With origins, a public key for those sites."""
+        """The key and its text, which cannot be shown again. With origins, a public key for those sites."""
         scope = scope or Scope()
         _check_scope(scope)
         sites = tuple(dict.fromkeys(_read_origin(origin) for origin in origins))

@@ -1,4 +1,4 @@
-"""The tables, the same on SQLite and PostgreSQL. A new database is made from them; migrations/ brings an older one here."""
+"""The tables, the same on SQLite and PostgreSQL. A new database is made from them; migrations/ updates an older one."""
 
 from __future__ import annotations
 

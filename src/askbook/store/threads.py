@@ -1,7 +1,7 @@
 """Threads: conversations about a book, each kept for its owner.
 
-A message is a row of its own, not a part of one JSON document: an exchange appends two rows and rewrites nothing, and the
-last fifty are read without the rest.
+A message is a row of its own, not a part of one JSON document: an exchange appends two rows and rewrites nothing, and
+the last fifty are read without the rest.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ class RemoteEmbedder:
         query_seconds: float | None = None,
         when_measured: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
-        """`query_seconds`: how long a question may wait; None: as long as a passage. `when_measured` gets the dimension of
-        an unknown model before its first vectors are returned."""
+        """`query_seconds`: how long a question may wait; None: as long as a passage. `when_measured` gets the dimension
+        of an unknown model before its first vectors are returned."""
         self._model = model or next(iter(self.dimensions))
         self._dimension = self.dimensions.get(self._model, 0)
         self._query_seconds = query_seconds

@@ -1,8 +1,8 @@
 """Qdrant's engine in this process, on a folder of this machine.
 
-No graph is ever built: a search scans, and misses nothing after heavy rewriting. Of a large index `optimize()` rounds the
-vectors to a byte a number; the scan takes .4 of the time then, and what it finds is scored anew by the vectors
-as they were: docs/decisions/0009-qdrant-edge-searches-exactly.md.
+No graph is ever built: a search scans, and misses nothing after heavy rewriting. Of a large index `optimize()` rounds
+the vectors to a byte a number. The scan then takes .4 of the time, and what it finds is scored again by the exact
+vectors: docs/decisions/0009-qdrant-edge-searches-exactly.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROUNDED_FROM, OVERSAMPLING = 50_000, 4.0
 """Points from which on `optimize()` rounds vectors, and how many times more are found by those than are asked for."""
 NEVER = 2**40
 ROOM = 64 * 2**20
-"""Free bytes below which the folder is not touched: on a full disk the engine's memory maps kill the process (SIGBUS)."""
+"""Free bytes that a write needs: on a full disk the engine's memory maps kill the process (SIGBUS)."""
 
 T = TypeVar("T")
 Update = edge.UpdateOperation

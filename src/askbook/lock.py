@@ -49,7 +49,11 @@ def own_folder(home: Path) -> Iterator[None]:
                 "End that process or wait for it, then run this again; or set ASKBOOK_HOME to another folder.",
             ) from error
         try:
-            _sign(handle)
+            handle.truncate(0)
+            # One line, whatever was typed: the next one names a server.
+            command = " ".join(" ".join(["askbook", *sys.argv[1:]]).split())
+            handle.write(f"`{command[:200]}` (process {os.getpid()})\n")
+            handle.flush()
         except OSError as error:
             raise StorageError(
                 f"the data folder {home} cannot be written to: {error.strerror}",
@@ -61,14 +65,6 @@ def own_folder(home: Path) -> Iterator[None]:
             # A name left behind does no harm: the lock ends with this process.
             with contextlib.suppress(OSError):
                 handle.truncate(0)
-
-
-def _sign(handle: IO[str]) -> None:
-    handle.truncate(0)
-    # One line, whatever was typed: the next one names a server.
-    command = " ".join(" ".join(["askbook", *sys.argv[1:]]).split())
-    handle.write(f"`{command[:200]}` (process {os.getpid()})\n")
-    handle.flush()
 
 
 def announce(home: Path, server: Server) -> None:

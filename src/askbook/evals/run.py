@@ -221,7 +221,10 @@ class _Asker:
         # askbook's search comes first, so that its time includes the embedding; the others reuse the vector.
         again = question.question in self._heard
         self._heard.add(question.question)
-        answered, timing = await self._answer(question) if self._answers else (None, None)
+        answered, timing = None, None
+        if self._answers:
+            replied, timing = await _time(get_reply(self._askbook.ask(Question(question.question, self._filters))))
+            answered = await read_reply(self._askbook, replied, self._filters.book_id, self._pages)
         outcome, search_timing = await _time(self._ask(question))
         found = {SEARCH: outcome.passages} if answered else {}
         for system, mode in self._modes.items():
@@ -250,10 +253,6 @@ class _Asker:
             timing=None if again else timing or search_timing,
             answered=answered,
         )
-
-    async def _answer(self, question: EvalQuestion) -> tuple[Answered, Timing]:
-        replied, timing = await _time(get_reply(self._askbook.ask(Question(question.question, self._filters))))
-        return await read_reply(self._askbook, replied, self._filters.book_id, self._pages), timing
 
     def _to_pages(self, passages: Iterable[Passage]) -> tuple[str, ...]:
         """Each page at the place of its best passage."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -190,7 +189,9 @@ class Pipeline:
         settled = partial(
             self.shards.settle, shard=shard, owner=self.owner, then=then, counts=counts, tell=self.tally.update
         )
-        terms = await asyncio.to_thread(_term_changes, drafts, before)
+        texts = [[keyword_text(draft.chunk) for draft in some] for some in (drafts, before)]
+        terms, gone_terms = await asyncio.to_thread(lambda: [count_terms(some) for some in texts])
+        terms.subtract(gone_terms)
         try:
             await self.ledger.commit(book_id, changes, parcel.deleted, terms, settled)
         except ShardLost:
@@ -266,12 +267,6 @@ class Pipeline:
             from askbook.ingest.verify import mend_index
 
             await mend_index(self.job.book_id, self.ledger, self.index)
-        await self._forget()
-        await self.ledger.stamp_book(self.job.book_id, self.job.mode)
-        await self.shards.complete(shard, self.owner)
-        await self.announce("done", self.tally)
-
-    async def _forget(self) -> None:
         doomed = await self.ledger.load_doomed(self.job.book_id)
         for some in slices(doomed, self.sizes.write):
             await self.announce("forgetting", self.tally)
@@ -280,6 +275,9 @@ class Pipeline:
             await self.index.flush()
             await self.announce("points forgotten", self.tally)
             await self.ledger.strike_doomed(doomed)
+        await self.ledger.stamp_book(self.job.book_id, self.job.mode)
+        await self.shards.complete(shard, self.owner)
+        await self.announce("done", self.tally)
 
 
 def _stamped(chunks: Sequence[Chunk], before: Sequence[Chunk]) -> dict[str, Chunk]:
@@ -302,12 +300,6 @@ def _to_points(drafts: Sequence[DraftChunk], known: Mapping[str, Vector]) -> lis
         Point(draft.point_id, draft.chunk, weigh_chunk(keyword_text(draft.chunk)), known.get(draft.chunk.embed_hash))
         for draft in drafts
     ]
-
-
-def _term_changes(after: Sequence[DraftChunk], before: Sequence[DraftChunk]) -> Counter[int]:
-    changes = count_terms(keyword_text(draft.chunk) for draft in after)
-    changes.subtract(count_terms(keyword_text(draft.chunk) for draft in before))
-    return changes
 
 
 def _grouped(changes: Sequence[PlannedChange], chunks: int) -> Iterator[list[PlannedChange]]:

@@ -231,7 +231,15 @@ class Ledger:
     async def load_records(self, book_id: str) -> dict[str, LessonRecord]:
         """Every indexed file of a book."""
         query = select(lessons).where(lessons.c.book_id == book_id).order_by(lessons.c.source_file)
-        return {row["source_file"]: _to_lesson_record(row) for row in await self.database.load(query)}
+        plain = [name for name in LessonRecord.__slots__ if name in lessons.c and name != "chunk_ids"]
+        return {
+            row["source_file"]: LessonRecord(
+                **{name: row[name] for name in plain},
+                chunk_ids=tuple(row["chunk_ids"]),
+                chunk_count=len(row["chunk_ids"]),
+            )
+            for row in await self.database.load(query)
+        }
 
     async def load_drafts(self, book_id: str, source_files: Sequence[str] | None = None) -> list[DraftChunk]:
         """The live chunks of some files, or of the whole book, with their points."""
@@ -498,11 +506,6 @@ def slices(values: Sequence[T], size: int = STATEMENT_VALUES) -> Iterator[Sequen
 def _lesson_row(change: LessonChange, now: datetime) -> dict[str, Any]:
     own = {"chunk_ids": [draft.chunk.id for draft in change.drafts], "ingested_at": now}
     return own | {column.name: getattr(change.lesson, column.name) for column in lessons.c if column.name not in own}
-
-
-def _to_lesson_record(row: RowMapping) -> LessonRecord:
-    values = {field.name: row[field.name] for field in fields(LessonRecord) if field.name in row}
-    return LessonRecord(**{**values, "chunk_ids": tuple(row["chunk_ids"])}, chunk_count=len(row["chunk_ids"]))
 
 
 # Chunk fields that have a column of their own; the rest is in `details`.

@@ -76,13 +76,16 @@ class Questions:
         values = {"helpful": helpful, "comment": said or None, "given_at": self.clock()}
         thread_id = to_storable(thread_id).lower()
         async with self.database.writing() as connection:
-            if position is None:
-                position = await _last_answer(connection, thread_id, owner)
-            if position is None or not await _has_answer(connection, owner, thread_id, position):
+            mine = threads.c.thread_id == thread_id, threads.c.owner == to_storable(owner)
+            # Locked, so that it is not deleted meanwhile.
+            turns = await connection.scalar(select(threads.c.turn_count).where(*mine).with_for_update())
+            place = 2 * (turns or 0) - 1 if position is None else position
+            here = messages.c.thread_id == thread_id, messages.c.position == place, messages.c.role == "assistant"
+            if turns is None or await connection.scalar(select(messages.c.position).where(*here)) is None:
                 raise NotFound("there is no such answer", "Name the session, and the place of an answer in it.")
-            thumb = {"thread_id": thread_id, "position": position, **values}
+            thumb = {"thread_id": thread_id, "position": place, **values}
             await connection.execute(self.database.upsert(feedback, thumb))
-        return Feedback(thread_id, position, helpful, values["comment"], values["given_at"])
+        return Feedback(thread_id, place, helpful, values["comment"], values["given_at"])
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -134,26 +137,6 @@ class Questions:
             .limit(limit)
         )
         return [Opinion(**row) for row in await self.database.load(query)]
-
-
-# --- inside a transaction -------------------------------------------------------------------------
-
-
-async def _has_answer(connection: AsyncConnection, owner: str, thread_id: str, position: int) -> bool:
-    """Whether the owner has this answer. Locked, so that it is not deleted meanwhile."""
-    mine = select(threads.c.thread_id).where(threads.c.thread_id == thread_id, threads.c.owner == to_storable(owner))
-    if await connection.scalar(mine.with_for_update()) is None:
-        return False
-    answer = select(messages.c.position).where(
-        messages.c.thread_id == thread_id, messages.c.position == position, messages.c.role == "assistant"
-    )
-    return await connection.scalar(answer) is not None
-
-
-async def _last_answer(connection: AsyncConnection, thread_id: str, owner: str) -> int | None:
-    query = select(threads.c.turn_count).where(threads.c.thread_id == thread_id, threads.c.owner == to_storable(owner))
-    turns = await connection.scalar(query)
-    return 2 * turns - 1 if turns else None
 
 
 def _which(scope: Scope | None, book_id: str | None, since: datetime | None) -> list[ColumnElement[bool]]:

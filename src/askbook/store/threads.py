@@ -91,11 +91,14 @@ class Threads:
                 await connection.execute(new.on_conflict_do_nothing(index_elements=["thread_id"]))
             found = await _find_row(connection, thread.thread_id, lock=True)
             row = _own(found, thread.thread_id, thread.owner, thread.book_id)
-            exchange = _in_order(row["updated_at"], question, answer)
+            # Of two questions asked at once, the slower is saved after the faster one's answer: times never run backwards.
+            asked_at = max(row["updated_at"], question.timestamp)
+            answered_at = max(asked_at, answer.timestamp)
+            exchange = replace(question, timestamp=asked_at), replace(answer, timestamp=answered_at)
             await connection.execute(insert(messages), _message_rows(row, exchange))
             changes = {
                 "turn_count": row["turn_count"] + 1,
-                "updated_at": exchange[1].timestamp,
+                "updated_at": answered_at,
                 "archived_at": None,
                 "tokens_used": row["tokens_used"] + tokens_used,
                 "model": row["model"] if model is None else to_storable(model),
@@ -259,12 +262,6 @@ def _clean_json(value: Any) -> Any:
 def _to_title(question: str) -> str:
     line = to_storable(" ".join(question.split()))
     return line if len(line) <= TITLE_MAX else f"{line[: TITLE_MAX - 1].rstrip()}…"
-
-
-def _in_order(last: datetime, question: Message, answer: Message) -> tuple[Message, Message]:
-    """Times never run backwards: of two questions asked at once, the slower is saved after the faster one's answer."""
-    asked = max(last, question.timestamp)
-    return replace(question, timestamp=asked), replace(answer, timestamp=max(asked, answer.timestamp))
 
 
 def _message_rows(row: RowMapping, exchange: Sequence[Message]) -> list[dict[str, Any]]:

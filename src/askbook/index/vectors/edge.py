@@ -70,11 +70,11 @@ class EdgeIndex(QdrantIndex):
         await self._run(lambda: self._open_shard.flush())
 
     async def optimize(self) -> None:
-        await self._run(self._optimize)
+        def optimize() -> None:
+            _check_room(self._path, needed=sum(file.stat().st_blocks * 512 for file in self._path.rglob("*")))
+            self._open_shard.optimize()
 
-    def _optimize(self) -> None:
-        _check_room(self._path, needed=sum(file.stat().st_blocks * 512 for file in self._path.rglob("*")))
-        self._open_shard.optimize()
+        await self._run(optimize)
 
     async def drop(self) -> None:
         await self.close()

@@ -186,7 +186,8 @@ class ServerIndex(QdrantIndex):
         stored = int(dense[DENSE].size) if isinstance(dense, dict) and DENSE in dense else 0
         check_dimension(stored, self._dimension)
         if self._dimension and not stored:
-            await self._add_dense()
+            config = self._words.DenseVectorNameConfig(dense=self._words.DenseVectorConfig(**self._dense()))
+            await self._write(lambda: self._client.create_vector_name(self._collection, DENSE, config))
         for name in INDEXED.keys() - (info.payload_schema or {}).keys():
             await self._write(lambda name=name: self._index_field(name))
 
@@ -211,10 +212,6 @@ class ServerIndex(QdrantIndex):
             # Another process may have made it between the look and the leap.
             if not await self._read(lambda: self._client.collection_exists(self._collection)):
                 raise
-
-    async def _add_dense(self) -> None:
-        config = self._words.DenseVectorNameConfig(dense=self._words.DenseVectorConfig(**self._dense()))
-        await self._write(lambda: self._client.create_vector_name(self._collection, DENSE, config))
 
     def _dense(self) -> dict[str, Any]:
         return {"size": self._dimension, "distance": self._words.Distance.COSINE}

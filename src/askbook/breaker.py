@@ -1,4 +1,4 @@
-"""A service that keeps failing is left alone for a while, then tried by one caller. One for each service, whatever it does."""
+"""Leaves a service that keeps failing alone for a while, then lets one caller try. One breaker for each service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Outcome = Literal["succeeded", "failed", "neither"]
-"""Neither: an answer that says nothing of an outage, such as "too many requests", or a caller who left."""
+"""Neither: an answer that is no sign of an outage, such as "too many requests", or a caller who left."""
 
 FAILURES, REST_SECONDS = 5, 60.0
 LEFT_ALONE = "has failed too often and is left alone for now"
@@ -45,7 +45,7 @@ class Breaker:
         return 0.0 if self._opened_at is None else max(0.0, self._opened_at + self._rest - self._clock())
 
     def enter(self) -> Ticket | None:
-        """None where the service is to be left alone."""
+        """None while the service is left alone."""
         if self._opened_at is None:
             return Ticket(self._clock())
         if self._probe is not None or self.rests_for > 0:
@@ -66,6 +66,6 @@ class Breaker:
             self._failures, self._opened_at = 0, None
         elif outcome == "failed":
             self._failures += 1
-            # A call from before it opened says nothing new: only a probe starts the rest anew.
+            # A call from before it opened says nothing new: only a failed probe starts the rest again.
             if probed or (self._opened_at is None and self._failures >= self._limit):
                 self._opened_at = self._clock()

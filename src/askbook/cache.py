@@ -39,7 +39,7 @@ class Cache(Generic[Key, Value]):
 
 
 def key_of(*texts: str) -> bytes:
-    """A digest, so that a key is small whatever was read. Each text goes in with its length: ("ab", "c") is not ("a", "bc")."""
+    """A digest, so that every key is small. Each text goes in with its length: ("ab", "c") is not ("a", "bc")."""
     digest = hashlib.blake2b(digest_size=32)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")

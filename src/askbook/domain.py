@@ -176,7 +176,7 @@ class Chunk:
     """None where it was not noted."""
 
     def at(self, place: int) -> Chunk:
-        """The same chunk, named and addressed by the section in which this offset of the lesson's text lies."""
+        """The same chunk, named and addressed by the section at this offset of the lesson's text."""
         here = next((section for section in reversed(self.sections) if section.at <= place), None)
         if here is None:
             return self
@@ -318,7 +318,7 @@ RetryState = Literal["pending", "executing", "retrying", "succeeded", "failed_pe
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who asks: the tier filters, the level and the layer are preferred; nothing of it is needed."""
+    """Who asks: the tier filters, the level and the layer are preferred; all are optional."""
 
     hardware_tier: int | None = None
     proficiency_level: str | None = None
@@ -345,7 +345,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words of a lesson as readers see them, and where they stand: the file's characters `start` to `end`.
+    """Words of a lesson as readers see them, and their place: the file's characters `start` to `end`.
 
     The file may have markup between them that readers do not see.
     """
@@ -354,7 +354,7 @@ class Quote:
     start: int
     end: int
     section: str = ""
-    """The name and the address of the section that they stand in."""
+    """The name and the address of their section."""
     url: str = ""
 
 
@@ -393,7 +393,7 @@ class Statement:
 @dataclass(frozen=True, slots=True)
 class Answer:
     text: str
-    """Markdown; `[1]` stands for the first source."""
+    """Markdown; `[1]` refers to the first source."""
     sources: tuple[Source, ...]
     statements: tuple[Statement, ...]
     removed: tuple[Statement, ...]
@@ -515,7 +515,7 @@ MetadataValue: TypeAlias = "str | int | float | bool | Sequence[MetadataValue] |
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A passage that an answer cites: where it stands, and what it says."""
+    """A passage that an answer cites: its place and its text."""
 
     title: str
     text: str

@@ -12,7 +12,7 @@ MATH = "math"
 DISPLAY = "display"
 LINES_MOST, BLOCK_MOST, LENGTH_MOST = 200, 8000, 4000
 
-# What stands in a text where cited words begin and end may stand before and behind a formula.
+# The marks of where cited words begin and end; they may be just before or after a formula.
 _MARKS = "[\ue000\ue001]*"
 INLINE = re.compile(
     r"\$\$(?P<shown>[^$]+)\$\$"
@@ -22,7 +22,8 @@ INLINE = re.compile(
     re.DOTALL,
 )
 _OPENS = re.compile(
-    rf"{_MARKS}(?P<opening>\$\$|\\\[|\\begin\{{(?P<environment>(?:align|equation|gather|multline|eqnarray|alignat)\*?)\}})"
+    rf"{_MARKS}(?P<opening>\$\$|\\\["
+    r"|\\begin\{(?P<environment>(?:align|equation|gather|multline|eqnarray|alignat)\*?)\})"
 )
 _SIGN, _WORD = re.compile(r"[\\^_={}<>+]"), re.compile(r"[^\W\d_]{2}")
 _CLOSINGS = {"$$": "$$", "\\[": "\\]"}

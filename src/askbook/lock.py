@@ -1,4 +1,4 @@
-"""One process at a time owns a data folder: Qdrant Edge lives inside it. A server that does says so, and others go through it."""
+"""One process at a time owns a data folder, because of Qdrant Edge. Others go through it where it is a server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Server:
 
     url: str
     token: str = field(repr=False)
-    """By it the server knows whoever may read the folder."""
+    """Proof that the caller may read the folder."""
     version: str
     collection: str
     embedder: str
@@ -49,7 +49,11 @@ def own_folder(home: Path) -> Iterator[None]:
                 "End that process or wait for it, then run this again; or set ASKBOOK_HOME to another folder.",
             ) from error
         try:
-            _sign(handle)
+            handle.truncate(0)
+            # One line, whatever was typed: the next one names a server.
+            command = " ".join(" ".join(["askbook", *sys.argv[1:]]).split())
+            handle.write(f"`{command[:200]}` (process {os.getpid()})\n")
+            handle.flush()
         except OSError as error:
             raise StorageError(
                 f"the data folder {home} cannot be written to: {error.strerror}",
@@ -58,27 +62,19 @@ def own_folder(home: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # A name that stays is nobody's: the lock is gone with this process.
+            # A name left behind does no harm: the lock ends with this process.
             with contextlib.suppress(OSError):
                 handle.truncate(0)
 
 
-def _sign(handle: IO[str]) -> None:
-    handle.truncate(0)
-    # One line, whatever was typed: the next one names a server.
-    command = " ".join(" ".join(["askbook", *sys.argv[1:]]).split())
-    handle.write(f"`{command[:200]}` (process {os.getpid()})\n")
-    handle.flush()
-
-
 def announce(home: Path, server: Server) -> None:
-    """For whoever owns the folder: from now on `find_server` finds it, until another process owns the folder."""
+    """Called by the folder's owner: `find_server` finds the server until another process owns the folder."""
     with _open(home) as handle:
         handle.write(json.dumps(asdict(server)) + "\n")
 
 
 def find_server(home: Path) -> Server | None:
-    """The server that owns the folder; for whoever could not have it."""
+    """The server that owns the folder; for a process that could not lock it."""
     if not (home / "owner").is_file():
         return None
     with _open(home) as handle:

@@ -1,4 +1,4 @@
-"""ONNX models on this machine: their files checked, a session and a tokenizer opened, a thread that runs them, failures translated."""
+"""ONNX models on this machine: checks their files, opens session and tokenizer, runs them in a thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOKENIZER = Path(__file__).parent / "data" / "tokenizer.json"
 """BERT's uncased word pieces: every bundled model reads by them."""
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 STEP_BACK = 10
-"""How nice an ingestion is to whoever waits for an answer."""
+"""By how much an ingestion lowers its priority, so that answers come first."""
 
 Model = TypeVar("Model")
 Result = TypeVar("Result")
@@ -46,14 +46,14 @@ class Weights:
 def check_present(failure: type[AskbookError], *files: Path, hint: str | None = None) -> None:
     for file in files:
         if not file.is_file():
-            names = " and ".join(one.name for one in files)
+            names = " and ".join(needed.name for needed in files)
             raise failure(
                 f"There is no {file.name} in the folder `{file.parent.name}`", hint or f"Put {names} into it."
             )
 
 
 def check_published(weights: Weights, failure: type[AskbookError], of: str, hint: str) -> None:
-    """`of`: whose weights they are, in words."""
+    """`of`: the model, in words for the message."""
     expected = ((weights.model, weights.model_sha256), (weights.tokenizer, weights.tokenizer_sha256))
     for file, sha256 in expected:
         if sha256 is not None and sha256_of(file, failure) != sha256:
@@ -81,13 +81,12 @@ _shared: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 
 
 def share(open_model: Callable[[Weights, int], Model], weights: Weights, threads: int) -> Model:
-    """Whoever reads by the same files has the same model, for as long as one of them has it. The files are checked again
-    only where they have changed."""
+    """One model for all that use the same files, while any of them holds it. Changed files are checked again."""
     try:
         found = [file.stat() for file in (weights.model, weights.tokenizer)]
     except OSError:
         return open_model(weights, threads)  # Which says what is missing.
-    key = (open_model, weights, threads, *((one.st_mtime_ns, one.st_size) for one in found))
+    key = (open_model, weights, threads, *((status.st_mtime_ns, status.st_size) for status in found))
     model = _shared.get(key)
     # Two that open it at the same time do not wait for each other; one is dropped.
     return _shared.setdefault(key, open_model(weights, threads)) if model is None else model
@@ -130,12 +129,12 @@ def printable(text: str) -> str:
 
 
 class Lane(Generic[Model]):
-    """A model, loaded when it is first asked, and a thread that runs it. With `steps_back` its thread runs at low priority."""
+    """A model, loaded when first used, and the thread that runs it; with `steps_back` at low priority."""
 
     def __init__(self, name: str, load: Callable[[], Model], steps_back: bool = False) -> None:
         self._load = load
         self._thread = ThreadPoolExecutor(1, name, initializer=_step_back if steps_back else None)
-        # Loading takes its time; whoever closes or asks meanwhile must not wait for it.
+        # Loading is slow: neither `close` nor `run` may wait for it.
         self._loading = threading.Lock()
         self._lock = threading.Lock()
         self._loaded: Model | None = None

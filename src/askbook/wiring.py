@@ -59,7 +59,7 @@ THROWN_AWAY = (
     "The index could not be read, and is built anew: run askbook verify --repair for each of the other books too."
 )
 Service = Literal["model", "embedder", "reranker"]
-"""Services that may be called over the network, each with a breaker. Index, database and Redis are pinged (`api.watch`)."""
+"""Services that may be remote, each with a breaker. Index, database and Redis are pinged (`api.watch`)."""
 
 
 @dataclass(frozen=True)
@@ -247,15 +247,16 @@ async def open_askbook(
                 await index.take_dimension(dimension)
                 await store.ledger.save_embedder(collection, embedder.name, dimension, stored_in)
 
+        def close_at_the_end(part: Embedder | Reranker | Reader | BookAgent | None) -> None:
+            if part is not None:
+                stack.push_async_callback(part.close)
+
         embedder, notices = build_embedder(settings, breakers["embedder"], take_dimension)
-        if embedder is not None:
-            stack.push_async_callback(embedder.close)
+        close_at_the_end(embedder)
         reranker = build_reranker(settings, breakers["reranker"])
-        if reranker is not None:
-            stack.push_async_callback(reranker.close)
+        close_at_the_end(reranker)
         reader, reader_notices = build_reader(settings)
-        if reader is not None:
-            stack.push_async_callback(reader.close)
+        close_at_the_end(reader)
         stored_in, rebuilt = await _find_index(settings, store.ledger, embedder, rebuild)
         # A model that askbook does not know tells its dimension with its first vectors; the index knows it from the
         # last time.
@@ -269,8 +270,7 @@ async def open_askbook(
         if embedder is not None and embedder.dimension and rebuilt is None and server is None:
             await store.ledger.save_embedder(collection, embedder.name, embedder.dimension, stored_in)
         agent = build_agent(settings, breakers["model"])
-        if agent is not None:
-            stack.push_async_callback(agent.close)
+        close_at_the_end(agent)
         store = replace(store, jobs=Jobs(store.database, stored_in))
         yield Askbook(
             **vars(store),
@@ -361,8 +361,7 @@ def _build_worker(
 
 
 def build_breakers(settings: Settings) -> Mapping[Service, Breaker]:
-    services: tuple[Service, ...] = get_args(Service)
-    return {service: Breaker(rest=settings.askbook_rest_seconds) for service in services}
+    return {service: Breaker(rest=settings.askbook_rest_seconds) for service in get_args(Service)}
 
 
 def build_embedder(
@@ -375,19 +374,13 @@ def build_embedder(
         case "none":
             return None, ("ASKBOOK_EMBEDDER is none: searching by keywords only",)
         case "openai":
-            from askbook.index.embedders.openai import OpenAIEmbedder
+            from askbook.index.embedders.openai import OpenAIEmbedder as Remote
 
-            key = _secret(settings.openai_api_key, "OPENAI_API_KEY", "embedder", "ASKBOOK_EMBEDDER=local")
-            model, url = settings.openai_embedding_model, settings.openai_base_url
-            seconds = settings.askbook_embedding_seconds
-            return OpenAIEmbedder(key, model, url, None, breaker, seconds, when_measured), ()
+            key, model, url = settings.openai_api_key, settings.openai_embedding_model, settings.openai_base_url
         case "cohere":
-            from askbook.index.embedders.cohere import CohereEmbedder
+            from askbook.index.embedders.cohere import CohereEmbedder as Remote
 
-            key = _secret(settings.cohere_api_key, "COHERE_API_KEY", "embedder", "ASKBOOK_EMBEDDER=local")
-            model, url = settings.cohere_model, settings.cohere_base_url
-            seconds = settings.askbook_embedding_seconds
-            return CohereEmbedder(key, model, url, None, breaker, seconds, when_measured), ()
+            key, model, url = settings.cohere_api_key, settings.cohere_model, settings.cohere_base_url
         case "local":
             from askbook.index.embedders.minilm import MiniLM, folder_weights
 
@@ -398,6 +391,8 @@ def build_embedder(
                 if folder:
                     raise
                 return None, (f"{error.message}: searching by keywords only. Install askbook anew.",)
+    secret = _secret(key, Remote.key_setting, "embedder", "ASKBOOK_EMBEDDER=local")
+    return Remote(secret, model, url, None, breaker, settings.askbook_embedding_seconds, when_measured), ()
 
 
 def build_reranker(settings: Settings, breaker: Breaker | None = None) -> Reranker | None:

@@ -280,7 +280,7 @@ async def test_a_foreign_thread_is_not_there(threads: Threads, database: Databas
         lambda: threads.load(mine.thread_id, "you"),
         lambda: threads.load(mine.thread_id),
         lambda: threads.load_history(mine.thread_id, "you"),
-        lambda: threads.rename(mine.thread_id, "yours", "you"),
+        lambda: threads.change(mine.thread_id, "you", "yours"),
         lambda: threads.delete(mine.thread_id, "you"),
         lambda: threads.find_id(mine.thread_id, "you"),
     ]
@@ -331,12 +331,12 @@ async def test_deleted_words_are_not_left_in_the_file(tmp_path: Path) -> None:
 
 async def test_a_name_takes_the_place_of_the_first_question(threads: Threads) -> None:
     thread = await talk(threads, await threads.open(None, "book"), 1)
-    renamed = await threads.rename(thread.thread_id, "  Walking\nrobots ")
+    renamed = await threads.change(thread.thread_id, title="  Walking\nrobots ")
     assert renamed == replace(thread, title="Walking robots")
     assert (await talk(threads, renamed, 1)).title == "Walking robots"
     for wrong in ("", " \n", "x" * 81):
         with pytest.raises(InputError):
-            await threads.rename(thread.thread_id, wrong)
+            await threads.change(thread.thread_id, title=wrong)
 
 
 async def test_threads_are_listed_the_latest_first(threads: Threads, clock: Clock) -> None:
@@ -466,5 +466,5 @@ async def test_any_text_comes_back_and_what_cannot_be_stored_is_replaced(
     assert saved.retrieval_history == (Retrieval(kept, 1, 0.5, NOON),)
     assert (saved.metadata, saved.model) == ({storable(tag): [storable(tag)]}, storable(tag))
     assert await threads.load(saved.thread_id, tag) == saved
-    assert await threads.rename(saved.thread_id, f".{tag}"[:80], tag)
+    assert await threads.change(saved.thread_id, tag, f".{tag}"[:80])
     assert saved.thread_id in [one.thread_id for one in await threads.load_all(tag, limit=1000)]

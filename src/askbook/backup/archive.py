@@ -27,7 +27,7 @@ from askbook.store.database import HEAD
 
 HEADER, SUMS = "askbook.json", "SHA256SUMS"
 BLOCK = 1 << 20
-# What zipfile raises on one wrong byte, by where it stands.
+# What zipfile raises on a wrong byte, depending on its place.
 DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
@@ -58,7 +58,7 @@ class Archive:
 
 
 async def save_archive(file: Path, holdings: Holdings, watch: Watcher) -> int:
-    """The file is there when it is whole, or not at all; an older backup of its name stands until then.
+    """The file is there when it is whole, or not at all; an older backup of the same name is kept until then.
 
     Returns how many chunks had no vector to save.
     """

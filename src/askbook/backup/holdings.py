@@ -38,7 +38,7 @@ Watcher = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """The two places where everything lies."""
+    """The database and the vector index."""
 
     database: Database
     index: VectorIndex
@@ -93,7 +93,11 @@ class _Live:
             rows = [_to_row(table, values) for values in some]
             if table is chunks:
                 vectors = await self.index.load_vectors([row["point_id"] for row in rows])
-                rows = [_with_vector(row, vectors.get(row["point_id"])) for row in rows]
+                for row in rows:
+                    vector = vectors.get(row["point_id"])
+                    # A job that runs meanwhile may have forgotten the point: its text is embedded by the next one.
+                    row["embedded"] = row["embedded"] and vector is not None
+                    row[VECTOR] = None if vector is None else base64.b64encode(vector.astype("<f4").tobytes()).decode()
             yield rows
 
 
@@ -120,12 +124,6 @@ def _to_row(table: Table, values: RowMapping) -> Row:
         row |= {"status": "queued", "phase": "queued", "owner": None, "started_at": None, "heartbeat_at": None}
         row["collection"] = ""
     return row
-
-
-def _with_vector(row: Row, vector: Vector | None) -> Row:
-    # A job that runs meanwhile may have forgotten the point: its text is embedded by the next one.
-    encoded = None if vector is None else base64.b64encode(vector.astype("<f4").tobytes()).decode()
-    return row | {"embedded": row["embedded"] and vector is not None, VECTOR: encoded}
 
 
 def to_vector(row: Row) -> Vector | None:

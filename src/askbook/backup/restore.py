@@ -15,9 +15,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from askbook.backup.holdings import CARRIED, Engines, Holdings, Row, Watcher, to_values, to_vector
 from askbook.errors import InputError
 from askbook.index.keywords import keyword_text, weigh_chunk
-from askbook.index.vectors.base import Point
+from askbook.index.vectors.base import Point, load_some
 from askbook.store.database import Database
-from askbook.store.ledger import slices, to_chunk
+from askbook.store.ledger import slices, strike_doomed, to_chunk
 from askbook.store.schema import books, chunks, doomed_points, indexes
 
 
@@ -55,14 +55,13 @@ async def _forget_leftovers(engines: Engines) -> None:
         await engines.index.forget_points(some)
     await engines.index.flush()
     async with engines.database.writing() as connection:
-        for some in slices(leftovers):
-            await connection.execute(delete(doomed_points).where(doomed_points.c.point_id.in_(some)))
+        await strike_doomed(connection, leftovers)
 
 
 async def _refuse_foreign_points(holdings: Holdings, engines: Engines) -> None:
     async for rows in holdings.rows(books):
         for book in rows:
-            async for _ in engines.index.scroll_points(book["book_id"]):
+            if await load_some(engines.index, book["book_id"], 1):
                 raise InputError(
                     f"the collection {engines.collection} holds points of the book {book['book_id']}"
                     " that this database does not know",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import PurePosixPath
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -68,7 +68,7 @@ class Place:
 
     @property
     def stem(self) -> str:
-        return PurePosixPath(self.page.path).stem
+        return _stem(self.page.path)
 
     @property
     def module_folder(self) -> str:
@@ -139,7 +139,7 @@ class Layout:
 
     def _find_place(self, page: Page) -> Place:
         folders = tuple(page.path.split("/")[:-1])
-        stem = PurePosixPath(page.path).stem.lower()
+        stem = _stem(page.path).lower()
         module = self._module_path(folders)
         rest = folders[len(module) :]
         is_overview = stem in OVERVIEWS
@@ -350,6 +350,10 @@ class Layout:
 def folders_above(path: str) -> Iterator[Folder]:
     parts = tuple(path.split("/")[:-1])
     return (parts[:length] for length in range(1, len(parts) + 1))
+
+
+def _stem(path: str) -> str:
+    return posixpath.splitext(posixpath.basename(path))[0]
 
 
 def _number_in(name: str) -> int | None:

@@ -341,11 +341,11 @@ def _read_layout(
 
 def _read_category(home: Path, folder: Folder, problems: list[Problem]) -> Category | None:
     for name in CATEGORIES:
-        path = home.joinpath(*folder, name)
-        if os.path.lexists(path):
-            shown = "/".join((*folder, name))
+        shown = "/".join((*folder, name))
+        # Of every folder: text is joined ten times as fast as a Path.
+        if os.path.lexists(f"{home}/{shown}"):
             try:
-                values = read_yaml(read_bytes(path, MAX_SMALL_BYTES).decode("utf-8-sig"))
+                values = read_yaml(read_bytes(home / shown, MAX_SMALL_BYTES).decode("utf-8-sig"))
             except (Unreadable, UnicodeDecodeError) as error:
                 values = FrontMatter({}, 0, f"this file {error}")
             if values.complaint:

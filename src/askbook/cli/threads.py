@@ -61,7 +61,7 @@ def _show_thread(beginning: str, rename: str | None, as_json: bool) -> None:
     async def load(store: Store) -> tuple[Thread, tuple[Message, ...]]:
         thread_id = await store.threads.find_id(beginning)
         if rename is not None:
-            await store.threads.rename(thread_id, rename)
+            await store.threads.change(thread_id, title=rename)
         return await store.threads.load(thread_id), await store.threads.load_history(thread_id)
 
     found, history = run_with_store(load)

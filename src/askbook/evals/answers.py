@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
 from askbook.answer.confidence import measure
 from askbook.domain import MARK, Answer, Confidence, Passage, Replied
@@ -30,7 +30,7 @@ class Answered:
     """The pages it cites, in the order of their numbers."""
     citations: int
     verbatim: int
-    """Of the citations, those whose quote stands in the file at its offsets."""
+    """How many citations quote the file exactly at their offsets."""
 
     def contains(self, answers: Iterable[str]) -> bool:
         """One of the known answers, word for word, whatever the case and the marks between."""
@@ -91,7 +91,7 @@ def measure_answers(replies: Sequence[tuple[EvalQuestion, Answered]]) -> AnswerF
     return AnswerFigures(
         answered=len(given),
         words=median(lengths) if lengths else None,
-        contained={form: (len(flags), sum(flags) / len(flags)) for form, flags in held.items()},
+        contained={form: (len(flags), fmean(flags)) for form, flags in held.items()},
         first_citation=share_of(placed),
         citations=citations,
         verbatim=sum(answered.verbatim for _, answered in given) / citations if citations else None,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from statistics import fmean
+from typing import Literal, get_args
+
+import numpy as np
 
 from askbook import __version__
 from askbook.answer.calibration import Origin
@@ -24,12 +27,11 @@ from askbook.evals.measures import (
     calibration_error,
     compare_paired,
     find_threshold,
-    percentile,
     refuse_below,
     share_of,
     trace_risk,
 )
-from askbook.evals.run import ASKBOOK, Result, SetRun
+from askbook.evals.run import ASKBOOK, Failure, Result, SetRun
 
 FALSE_REFUSALS = 0.05
 RISK_POINTS = 60
@@ -154,14 +156,10 @@ def measure_set(run: SetRun) -> SetFigures:
     with_gold = [result for result in run.asked if result.question.has_gold]
     dependent = [result for result in with_gold if result.question.context_dependent]
     return SetFigures(
-        name=run.name,
-        embedder=run.embedder,
+        **{name: getattr(run, name) for name in ("name", "embedder", "files", "chunks", "left_out")},
         calibration=run.chosen.calibration.origin,
         notice=run.chosen.notice,
-        files=run.files,
-        chunks=run.chunks,
         questions=len(run.asked),
-        left_out=run.left_out,
         answerable=len(with_gold),
         check=check_questions(run.asked),
         retrieval=_average_systems(run.systems, with_gold),
@@ -176,15 +174,9 @@ def measure_set(run: SetRun) -> SetFigures:
 
 def check_questions(results: Sequence[Result]) -> Check:
     passed = [result.passed for result in results if result.passed is not None]
-    failures = Counter(result.failure for result in results)
-    return Check(
-        questions=len(passed),
-        passed=sum(passed),
-        share=share_of(passed),
-        missed=failures["missed"],
-        refused=failures["refused"],
-        answered=failures["answered"],
-    )
+    failures = Counter(result.failure for result in results if result.failure)
+    by_failure = {failure: failures[failure] for failure in get_args(Failure)}
+    return Check(questions=len(passed), passed=sum(passed), share=share_of(passed), **by_failure)
 
 
 def measure_trust(results: Sequence[Result]) -> Trust:
@@ -196,6 +188,7 @@ def measure_trust(results: Sequence[Result]) -> Trust:
     sure = [result.confidence for result in answerable]
     unsure = {kind: [result.confidence for result in some] for kind, some in by_kind.items()}
     every = [confidence for confidences in unsure.values() for confidence in confidences]
+    judged = {"all": every, **unsure} if sure and every else dict[str, list[float]]()
     threshold = find_threshold(sure, FALSE_REFUSALS)
     known = share_of([bool(result.question.facts) for result in answerable]) or 0.0
     by_text = known >= FACTS_LEAST and all(result.answered for result in results)
@@ -208,22 +201,20 @@ def measure_trust(results: Sequence[Result]) -> Trust:
     return Trust(
         judged_by="text" if by_text else "page",
         unanswerable={kind: len(some) for kind, some in by_kind.items()},
-        auc={
-            kind: auc
-            for kind, some in {"all": every, **unsure}.items()
-            if (auc := area_under_curve(sure, some)) is not None
-        },
+        auc={kind: area_under_curve(sure, some) or 0.0 for kind, some in judged.items()},
         refusal=refuse_below(threshold, sure, every) if sure and every else None,
         refused={
-            kind: share
-            for kind, some in unsure.items()
-            if sure and (share := refuse_below(threshold, sure, some).recall) is not None
+            kind: refuse_below(threshold, sure, some).recall or 0.0 for kind, some in judged.items() if kind != "all"
         },
         false_refusals=share_of([result.refused for result in answerable]),
         raw_false_refusals=share_of([result.refused_raw for result in answerable]),
-        own_refused={kind: sum(result.refused for result in some) / len(some) for kind, some in by_kind.items()},
-        raw_refused={kind: sum(result.refused_raw for result in some) / len(some) for kind, some in by_kind.items()},
-        levels=_measure_levels([result.level for result in given], right),
+        own_refused={kind: fmean(result.refused for result in some) for kind, some in by_kind.items()},
+        raw_refused={kind: fmean(result.refused_raw for result in some) for kind, some in by_kind.items()},
+        levels={
+            level: (len(flags), fmean(flags))
+            for level, _, _ in LEVELS
+            if (flags := [is_right for result, is_right in zip(given, right, strict=True) if result.level == level])
+        },
         calibration_error=calibration_error(bins),
         answerable_error=calibration_error(
             bin_reliability([result.chance for result in in_book], [result.is_right(by_text) for result in in_book])
@@ -238,12 +229,6 @@ def _can_judge(result: Result, by_text: bool) -> bool:
     """An answer to what the book does not say is wrong, whatever it holds."""
     question = result.question
     return question.answerable is False or bool(question.facts if by_text else question.answerable)
-
-
-def _measure_levels(levels: Sequence[str], right: Sequence[bool]) -> dict[str, tuple[int, float]]:
-    pairs = list(zip(levels, right, strict=True))
-    by_level = {level: [is_right for found, is_right in pairs if found == level] for level, _, _ in LEVELS}
-    return {level: (len(flags), sum(flags) / len(flags)) for level, flags in by_level.items() if flags}
 
 
 def find_changes(runs: Sequence[SetRun], last: Mapping[tuple[str, str], bool]) -> Changes:
@@ -272,7 +257,8 @@ def _compare_systems(systems: Sequence[str], results: Sequence[Result]) -> dict[
 
 
 def _measure_latency(results: Sequence[Result]) -> Latency | None:
-    timings = [result.timing for result in results if result.timing is not None]
-    wall, cpu = [timing.wall_ms for timing in timings], [timing.cpu_ms for timing in timings]
-    figures = [percentile(values, share) for values in (wall, cpu) for share in (50, 95)]
-    return Latency(*(figure for figure in figures if figure is not None)) if timings else None
+    timings = [astuple(result.timing) for result in results if result.timing is not None]
+    if not timings:
+        return None
+    wall, cpu = np.percentile(timings, [50, 95], axis=0).T.tolist()
+    return Latency(*wall, *cpu)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass
+from statistics import fmean
 
 import numpy as np
 
 DEPTH = 10
 BOOTSTRAP_ROUNDS, BOOTSTRAP_SEED = 2000, 20_240_117
-RELIABILITY_BINS = 10
+BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,14 @@ def score_ranking(pages: Sequence[str], gold: Collection[str]) -> Retrieval:
     """Binary gain, the first ten pages; the same definitions as the development sets' own score.py."""
     top = pages[:DEPTH]
     found = [at for at, page in enumerate(top) if page in gold]
-    ideal = sum(_discount(at) for at in range(min(DEPTH, len(gold))))
+    gains = [1 / math.log2(at + 2) for at in range(DEPTH)]
+    ideal = sum(gains[: len(gold)])
     return Retrieval(
         n=1,
         hit1=float(0 in found),
         hit5=float(any(at < 5 for at in found)),
         mrr10=1 / (found[0] + 1) if found else 0.0,
-        ndcg10=sum(_discount(at) for at in found) / ideal if ideal else 0.0,
+        ndcg10=sum(gains[at] for at in found) / ideal if ideal else 0.0,
     )
 
 
@@ -83,15 +86,7 @@ def average(scores: Sequence[Retrieval]) -> Retrieval | None:
     if not scores:
         return None
     _, *columns = zip(*map(astuple, scores), strict=True)
-    return Retrieval(len(scores), *map(_mean, columns))
-
-
-def _discount(at: int) -> float:
-    return 1 / math.log2(at + 2)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return Retrieval(len(scores), *map(fmean, columns))
 
 
 def fuse_ranks(*rankings: Sequence[str], k: int = 60) -> list[str]:
@@ -106,8 +101,8 @@ def fuse_ranks(*rankings: Sequence[str], k: int = 60) -> list[str]:
 def compare_paired(ours: Sequence[float], theirs: Sequence[float]) -> Difference:
     """`ours - theirs`, question by question, resampled with a fixed seed."""
     differences = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
-    rng = np.random.default_rng(BOOTSTRAP_SEED)
-    rounds = rng.integers(0, len(differences), size=(BOOTSTRAP_ROUNDS, len(differences)))
+    rng, count = np.random.default_rng(BOOTSTRAP_SEED), len(differences)
+    rounds = rng.integers(0, count, size=(BOOTSTRAP_ROUNDS, count))
     low, high = np.percentile(differences[rounds].mean(axis=1), [2.5, 97.5])
     return Difference(float(differences.mean()), float(low), float(high))
 
@@ -119,15 +114,12 @@ def area_under_curve(answerable: Sequence[float], unanswerable: Sequence[float])
     """How often an answerable question gets the higher confidence of a random pair; a tie counts one half."""
     if not answerable or not unanswerable:
         return None
-    values = np.asarray([*answerable, *unanswerable], dtype=float)
-    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(sizes) - (sizes - 1) / 2)[group]
-    n, m = len(answerable), len(unanswerable)
-    return float((ranks[:n].sum() - n * (n + 1) / 2) / (n * m))
+    higher = np.sign(np.subtract.outer(np.asarray(answerable), np.asarray(unanswerable)))
+    return float(higher.mean() + 1) / 2
 
 
 def refuse_below(threshold: float, answerable: Sequence[float], unanswerable: Sequence[float]) -> RefusalRates:
-    """What would come of refusing every question whose confidence is below the threshold."""
+    """The rates if every question with a confidence below the threshold were refused."""
     caught = sum(confidence < threshold for confidence in unanswerable)
     wronged = sum(confidence < threshold for confidence in answerable)
     return RefusalRates(
@@ -142,31 +134,24 @@ def find_threshold(answerable: Sequence[float], rate: float = 0.05) -> float:
     """The highest threshold that refuses at most this share of the answerable questions."""
     if not answerable:
         return 0.0
-    return sorted(answerable)[min(math.floor(rate * len(answerable)), len(answerable) - 1)]
+    return sorted(answerable)[math.floor(rate * len(answerable))]
 
 
-def bin_reliability(confidences: Sequence[float], right: Sequence[bool], bins: int = RELIABILITY_BINS) -> list[Bin]:
+def bin_reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[Bin]:
     """Bins of equal width over 0 to 1; the empty ones are left out."""
-    members: list[list[int]] = [[] for _ in range(bins)]
-    for at, confidence in enumerate(confidences):
-        members[min(max(int(confidence * bins), 0), bins - 1)].append(at)
+    members: defaultdict[int, list[tuple[float, bool]]] = defaultdict(list)
+    for confidence, is_right in zip(confidences, right, strict=True):
+        members[min(max(int(confidence * BINS), 0), BINS - 1)].append((confidence, is_right))
     return [
-        Bin(
-            low=number / bins,
-            high=(number + 1) / bins,
-            count=len(those),
-            confidence=_mean([confidences[at] for at in those]),
-            right=_mean([float(right[at]) for at in those]),
-        )
-        for number, those in enumerate(members)
-        if those
+        Bin(number / BINS, (number + 1) / BINS, len(answers), *map(fmean, zip(*answers, strict=True)))
+        for number, answers in sorted(members.items())
     ]
 
 
 def calibration_error(bins: Sequence[Bin]) -> float | None:
     """The expected calibration error: how far confidence is from the share that was right, on average."""
-    total = sum(step.count for step in bins)
-    return sum(step.count * abs(step.confidence - step.right) for step in bins) / total if total else None
+    total = sum(group.count for group in bins)
+    return sum(group.count * abs(group.confidence - group.right) for group in bins) / total if total else None
 
 
 def trace_risk(confidences: Sequence[float], right: Sequence[bool]) -> list[RiskPoint]:
@@ -179,10 +164,6 @@ def trace_risk(confidences: Sequence[float], right: Sequence[bool]) -> list[Risk
         if count == len(ordered) or ordered[count][0] != confidence:
             points.append(RiskPoint(count / len(ordered), wrong / count))
     return points
-
-
-def percentile(values: Sequence[float], share: float) -> float | None:
-    return float(np.percentile(np.asarray(values, dtype=float), share)) if values else None
 
 
 def share_of(flags: Sequence[bool]) -> float | None:

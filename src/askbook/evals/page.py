@@ -66,18 +66,16 @@ def _overview(figures: Figures) -> str:
     names = ["wall p50", "wall p95", "CPU p50", "CPU p95"]
     times = {name: dict(zip(names, astuple(latency), strict=True)) for name, latency in latencies.items()}
     slowest = max((value for by_name in times.values() for value in by_name.values()), default=0.0)
+    ndcg = {
+        name: {system: retrieval.ndcg10 for system, retrieval in by_system.items()} for name, by_system in found.items()
+    }
     return "".join(
         [
             "<h2>Set by set</h2>",
             _checks(figures),
             _retrieval_table(found),
             "<h3>nDCG@10</h3>",
-            draw_bars(
-                {
-                    name: {system: retrieval.ndcg10 for system, retrieval in by_system.items()}
-                    for name, by_system in found.items()
-                }
-            ),
+            draw_bars(ndcg),
             "<h3>One question, in milliseconds</h3>",
             draw_bars(times, top=max(CPU_BAR_MS, math.ceil(slowest / 20) * 20), mark=CPU_BAR_MS),
             '<p class="note">From the words to the reply, embedding included (in conversations, to the ranked '
@@ -88,15 +86,10 @@ def _overview(figures: Figures) -> str:
 
 def _checks(figures: Figures) -> str:
     checks = {measured.name: measured.check for measured in figures.sets if measured.check.questions}
-    rows = [
-        (
-            name,
-            _Best(_share(check.share)),
-            f"{check.passed} of {check.questions}",
-            *map(str, (check.missed, check.refused, check.answered)),
-        )
-        for name, check in checks.items()
-    ]
+    rows: list[Sequence[str]] = []
+    for name, check in checks.items():
+        failed = map(str, (check.missed, check.refused, check.answered))
+        rows.append((name, _Best(_share(check.share)), f"{check.passed} of {check.questions}", *failed))
     heads = ("set", "passed", "", "missed", "refused", "answered")
     note = (
         '<p class="note">A question passes when an expected page is among the first five passages and it is not '
@@ -111,10 +104,9 @@ def _retrieval_table(found: Mapping[str, Mapping[str, Retrieval]]) -> str:
     for name, by_system in found.items():
         best = max(retrieval.ndcg10 for retrieval in by_system.values())
         for system, retrieval in by_system.items():
-            figures = [f"{value:.3f}" for value in (retrieval.hit1, retrieval.hit5, retrieval.mrr10)]
-            ndcg = f"{retrieval.ndcg10:.3f}"
-            ndcg = _Best(ndcg) if retrieval.ndcg10 == best else ndcg
-            rows.append((name if system == ASKBOOK else "", system, str(retrieval.n), *figures, ndcg))
+            n, *others, ndcg = astuple(retrieval)
+            shown = [*map(_share, others), _Best(_share(ndcg)) if ndcg == best else _share(ndcg)]
+            rows.append((name if system == ASKBOOK else "", system, str(n), *shown))
     return _table(("set", "system", "n", "hit@1", "hit@5", "MRR@10", "nDCG@10"), rows, texts=2)
 
 
@@ -124,16 +116,14 @@ class _Best(str):
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
     """The first columns are `texts`, the others numbers."""
-    head, *body = (
-        "".join(_cell(tag, cell, at < texts) for at, cell in enumerate(cells))
-        for tag, cells in (("th", heads), *(("td", cells) for cells in rows))
-    )
-    return f'<div class="scroll"><table><tr>{head}</tr>{"".join(f"<tr>{row}</tr>" for row in body)}</table></div>'
-
-
-def _cell(tag: str, cell: str, is_text: bool) -> str:
-    kind = "text" if is_text else "best" if isinstance(cell, _Best) else "number"
-    return f'<{tag} class="{kind}">{escape(cell)}</{tag}>'
+    written: list[str] = []
+    for tag, cells in (("th", heads), *(("td", cells) for cells in rows)):
+        kinds = (
+            "text" if at < texts else "best" if isinstance(cell, _Best) else "number" for at, cell in enumerate(cells)
+        )
+        row = (f'<{tag} class="{kind}">{escape(cell)}</{tag}>' for kind, cell in zip(kinds, cells, strict=True))
+        written.append(f"<tr>{''.join(row)}</tr>")
+    return f'<div class="scroll"><table>{"".join(written)}</table></div>'
 
 
 # --- one set --------------------------------------------------------------------------------------

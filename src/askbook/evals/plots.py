@@ -18,7 +18,10 @@ def draw_bars(groups: Mapping[str, Mapping[str, float]], top: float = 1.0, mark:
     series = list(dict.fromkeys(name for values in groups.values() for name in values))
     pitch = max(len(series) * BAR_WIDTH + GROUP_GAP, PITCH_MIN)
     width = LEFT + max(1, len(groups)) * pitch
-    parts = [_scale_lines(width, top)]
+    parts: list[str] = []
+    for value in (0.0, top / 4, top / 2, top * 3 / 4, top):
+        parts.append(_line(LEFT, _height(value, top), width, _height(value, top), "grid"))
+        parts.append(_label(LEFT - 6, _height(value, top) + 4, f"{value:g}", "end"))
     for at, (group, values) in enumerate(groups.items()):
         middle = LEFT + (at + 0.5) * pitch
         left = middle - len(values) * BAR_WIDTH / 2
@@ -61,28 +64,13 @@ def _svg(width: float, height: float, parts: Sequence[str], least: float = 0.0) 
 
 
 def _square(parts: Sequence[str], across: str, up: str) -> str:
-    ticks = [
-        label
-        for value in (0.0, 0.5, 1.0)
-        for label in (
-            _label(_across(value), TOP + SQUARE + 14, f"{value:g}", "middle"),
-            _label(LEFT - 6, _up(value) + 4, f"{value:g}", "end"),
-        )
-    ]
-    frame = f'<rect x="{LEFT}" y="{TOP}" width="{SQUARE}" height="{SQUARE}" class="frame"/>'
-    names = [
-        _label(_across(0.5), TOP + SQUARE + 30, across, "middle"),
-        _label(LEFT, TOP - 5, up, "start"),
-    ]
-    return _svg(LEFT + SQUARE + 12, TOP + SQUARE + BOTTOM, [frame, *ticks, *names, *parts])
-
-
-def _scale_lines(width: float, top: float) -> str:
-    return "".join(
-        _line(LEFT, _height(value, top), width, _height(value, top), "grid")
-        + _label(LEFT - 6, _height(value, top) + 4, f"{value:g}", "end")
-        for value in (0.0, top / 4, top / 2, top * 3 / 4, top)
-    )
+    drawn = [f'<rect x="{LEFT}" y="{TOP}" width="{SQUARE}" height="{SQUARE}" class="frame"/>']
+    for value in (0.0, 0.5, 1.0):
+        drawn.append(_label(_across(value), TOP + SQUARE + 14, f"{value:g}", "middle"))
+        drawn.append(_label(LEFT - 6, _up(value) + 4, f"{value:g}", "end"))
+    drawn.append(_label(_across(0.5), TOP + SQUARE + 30, across, "middle"))
+    drawn.append(_label(LEFT, TOP - 5, up, "start"))
+    return _svg(LEFT + SQUARE + 12, TOP + SQUARE + BOTTOM, [*drawn, *parts])
 
 
 def _bar(left: float, colour: int, name: str, value: float, top: float) -> str:

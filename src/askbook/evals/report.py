@@ -89,21 +89,12 @@ def _to_rows(runs: Sequence[SetRun]) -> Iterator[dict[str, object]]:
                 "set": run.name,
                 "id": result.question.id,
                 "retrieved": result.rankings[ASKBOOK][:DEPTH],
-                "confidence": result.confidence,
-                "chance": result.chance,
-                "level": result.level,
-                "refused": result.refused,
-                "passed": result.passed,
+                **{name: getattr(result, name) for name in ("confidence", "chance", "level", "refused", "passed")},
                 "answer": result.answered.text if result.answered else None,
                 "cited": result.answered.cited if result.answered else (),
                 "passages": [
-                    {
-                        "chunk_id": passage.chunk.id,
-                        "source_file": passage.chunk.source_file,
-                        "score": passage.score,
-                        "similarity": passage.similarity,
-                        "keyword_score": passage.keyword_score,
-                    }
+                    {"chunk_id": passage.chunk.id, "source_file": passage.chunk.source_file}
+                    | {name: getattr(passage, name) for name in ("score", "similarity", "keyword_score")}
                     for passage in result.passages
                 ],
             }

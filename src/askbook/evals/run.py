@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -171,9 +171,8 @@ async def ask_set(
         asked.append(await asker.ask_all(question))
         tick(len(asked), len(eval_set.questions))
     embedder = askbook.embedder.name if askbook.embedder else "none"
-    return SetRun(
-        eval_set.name, embedder, record.total_files, record.total_chunks, chosen, tuple(asked), eval_set.left_out
-    )
+    counts = record.total_files, record.total_chunks
+    return SetRun(eval_set.name, embedder, *counts, chosen, tuple(asked), eval_set.left_out)
 
 
 def _ask_in_thread(askbook: Askbook, filters: Filters, relevance: Relevance) -> Ask:
@@ -206,7 +205,13 @@ class _Asker:
     ) -> None:
         self._askbook = askbook
         self._answers = answers
-        self._modes = _choose_modes(threads, askbook.embedder is not None)
+        # The baselines; in threads also our own search of the last question without what was said before it.
+        modes: dict[str, SearchMode] = {ALONE: "hybrid", BM25: "keyword", MINILM: "dense"}
+        if not threads:
+            del modes[ALONE]
+        if askbook.embedder is None:
+            del modes[MINILM]
+        self._modes = modes
         self._filters = filters
         self._pages = pages
         self._ask = ask
@@ -216,14 +221,19 @@ class _Asker:
         # askbook's search comes first, so that its time includes the embedding; the others reuse the vector.
         again = question.question in self._heard
         self._heard.add(question.question)
-        answered, timing = await self._answer(question) if self._answers else (None, None)
+        answered, timing = None, None
+        if self._answers:
+            replied, timing = await _time(get_reply(self._askbook.ask(Question(question.question, self._filters))))
+            answered = await read_reply(self._askbook, replied, self._filters.book_id, self._pages)
         outcome, search_timing = await _time(self._ask(question))
         found = {SEARCH: outcome.passages} if answered else {}
         for system, mode in self._modes.items():
             plain = await self._askbook.searcher.search(question.question, self._filters, mode, LIMIT_MAX)
             found[system] = plain.passages
         if MINILM in found:
-            found[RRF] = _fuse([found[BM25], found[MINILM]])
+            by_id = {passage.chunk.id: passage for passage in (*found[BM25], *found[MINILM])}
+            fused = fuse_ranks(*([passage.chunk.id for passage in found[system]] for system in (BM25, MINILM)))
+            found[RRF] = tuple(by_id[chunk_id] for chunk_id in fused)
         # The limit only cuts: a search for five finds the same.
         best = outcome.passages[:JUDGED]
         raw = measure([max(passage.similarity or 0.0, 0.0) for passage in best], [])
@@ -244,10 +254,6 @@ class _Asker:
             answered=answered,
         )
 
-    async def _answer(self, question: EvalQuestion) -> tuple[Answered, Timing]:
-        replied, timing = await _time(get_reply(self._askbook.ask(Question(question.question, self._filters))))
-        return await read_reply(self._askbook, replied, self._filters.book_id, self._pages), timing
-
     def _to_pages(self, passages: Iterable[Passage]) -> tuple[str, ...]:
         """Each page at the place of its best passage."""
         files = (passage.chunk.source_file for passage in passages)
@@ -258,18 +264,3 @@ async def _time(work: Awaitable[T]) -> tuple[T, Timing]:
     wall, cpu = time.perf_counter(), time.process_time()
     done = await work
     return done, Timing((time.perf_counter() - wall) * 1000, (time.process_time() - cpu) * 1000)
-
-
-def _choose_modes(threads: bool, embeds: bool) -> dict[str, SearchMode]:
-    """The baselines; in threads also our own search of the last question without what was said before it."""
-    modes: dict[str, SearchMode] = {ALONE: "hybrid"} if threads else {}
-    modes[BM25] = "keyword"
-    if embeds:
-        modes[MINILM] = "dense"
-    return modes
-
-
-def _fuse(lists: Sequence[Sequence[Passage]]) -> tuple[Passage, ...]:
-    by_id = {passage.chunk.id: passage for passages in lists for passage in passages}
-    fused = fuse_ranks(*([passage.chunk.id for passage in passages] for passages in lists))
-    return tuple(by_id[chunk_id] for chunk_id in fused)

@@ -104,7 +104,7 @@ def _read_queries(folder: Path) -> Iterator[EvalQuestion]:
 
 
 def _read_conversations(folder: Path) -> Iterator[EvalQuestion]:
-    """Every turn that is to be answered; those marked `history` are there to be referred to."""
+    """Every turn that needs an answer; turns marked `history` are context only."""
     for place, row in _read_rows(folder / CONVERSATIONS):
         turns = row.get("turns")
         if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):

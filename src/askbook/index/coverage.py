@@ -1,4 +1,4 @@
-"""How much of a question a chunk holds: its words weighed by their rarity, in one sentence, in the headings, in all of it."""
+"""How much of a question a chunk holds, in a sentence, in the headings and in all: words count by their rarity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from askbook.domain import Chunk
 from askbook.index.keywords import different_terms
 
 LOCATED = 2048
-"""Chunks whose terms are kept located: at most 30 MB."""
+"""How many chunks are remembered with the places of their terms: at most 30 MB."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -21,7 +21,7 @@ Rarities = Mapping[int, float]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Shares of the question's weight, 0 to 1. The headings count with every sentence that stands below them."""
+    """Shares of the question's weight, 0 to 1. The headings count with every sentence below them."""
 
     headings: float
     sentence: float
@@ -63,7 +63,7 @@ def _heading_terms(path: tuple[str, ...]) -> frozenset[int]:
 
 @lru_cache(maxsize=LOCATED)
 def _locate_terms(text: str) -> dict[int, list[int]]:
-    """Each term with the numbers of the sentences that it stands in."""
+    """Each term with the numbers of the sentences that contain it."""
     places: dict[int, list[int]] = {}
     for number, sentence in enumerate(split_sentences(text)):
         for term in different_terms(sentence):

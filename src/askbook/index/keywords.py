@@ -23,7 +23,7 @@ from askbook.index.vectors.base import Sparse
 
 K1, B = 1.2, 0.75
 AVERAGE_TERMS = 220
-"""A chunk of 400 tokens has about this many terms, and its heading path. Fixed: no chunk's weights depend on the others."""
+"""About the terms of a chunk of 400 tokens with its headings. Fixed, so that no chunk's weights depend on others."""
 
 _STOPWORDS = """
 a an and are as at be been but by can could did do does for from had has have he her his how i if in into is it its
@@ -48,7 +48,7 @@ _local = threading.local()
 
 
 def keyword_text(chunk: Chunk) -> str:
-    """What a chunk is found by: where it stands, and what it says."""
+    """What a chunk is found by: its headings and its text."""
     return " ".join((*chunk.heading_path, chunk.text))
 
 
@@ -89,7 +89,7 @@ def _ids_of(word: str) -> tuple[int, ...]:
 
 
 def term_ids(text: str) -> Counter[int]:
-    """How often each term stands in a text."""
+    """How often each term occurs in a text."""
     return Counter(chain.from_iterable(map(_ids_of, _split_words(text))))
 
 
@@ -98,7 +98,7 @@ def different_terms(text: str) -> set[int]:
 
 
 def find_terms(text: str, wanted: Mapping[int, float]) -> set[int]:
-    """Those of the wanted terms that stand in a text."""
+    """The wanted terms that occur in a text."""
     return wanted.keys() & different_terms(text)
 
 
@@ -124,7 +124,7 @@ def weigh_chunk(text: str) -> Sparse:
 
 
 def weigh_query(text: str, frequencies: Mapping[int, int], total: int) -> Sparse:
-    """`frequencies`: in how many of `total` chunks each term stands. A term in none of them finds nothing."""
+    """`frequencies`: in how many of `total` chunks each term occurs. A term in none of them finds nothing."""
     counts = term_ids(text)
     return _to_sparse(
         {term: count * rarity_of(frequencies[term], total) for term, count in counts.items() if frequencies.get(term)}
@@ -141,7 +141,7 @@ def rarity_of(frequency: int, total: int) -> float:
 
 
 def count_terms(texts: Iterable[str]) -> Counter[int]:
-    """In how many of these texts each term stands."""
+    """In how many of these texts each term occurs."""
     counts: Counter[int] = Counter()
     for text in texts:
         counts.update(term_ids(text).keys())

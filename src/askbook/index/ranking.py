@@ -5,7 +5,7 @@ The weights were found on eight question sets: docs/decisions/0005-ranking.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -71,14 +71,24 @@ def rank(
     candidates: Sequence[Found], words: Words, plain: bool, relevance: Relevance | None, scale: Scale | None = None
 ) -> tuple[list[Passage], Signals]:
     """`plain`: one side alone was asked for, and its own score decides."""
-    # Of a book whose vectors are still to come, or without an embedder, only the words are known.
-    dense = any(one.similarity is not None for one in candidates)
+    # Without an embedder, or until its vectors are there, a book is ranked by its words alone.
+    dense = any(found.similarity is not None for found in candidates)
     score = _choose_score(candidates, words.most, dense, plain, scale or Scale())
-    ordered = sorted(((score(one), one) for one in candidates), key=lambda pair: (-pair[0], pair[1].chunk.id))
-    read = (replace(one, coverage=cover(one.chunk, words.rarities)) for _, one in ordered[:READ])
-    scored = [*((score(one), one) for one in read), *ordered[READ:]]
-    passages = sorted((_to_passage(one, its) for its, one in scored), key=lambda one: (-one.score, one.chunk.id))
-    passages = list(_drop_doubles(passages))
+    ordered = sorted(candidates, key=lambda found: (-score(found), found.chunk.id))
+    read = [replace(found, coverage=cover(found.chunk, words.rarities)) for found in ordered[:READ]]
+    different: dict[str, Passage] = {}
+    for found in sorted([*read, *ordered[READ:]], key=lambda found: (-score(found), found.chunk.id)):
+        if found.chunk.content_hash not in different:
+            different[found.chunk.content_hash] = Passage(
+                found.chunk,
+                score(found),
+                0,
+                found.similarity,
+                found.keyword_score,
+                coverage=found.coverage.whole,
+                point_id=found.point_id,
+            )
+    passages = list(different.values())
     signals = _to_signals(passages, words)
     # A calibration is made for the scores of both sides together; one side alone shows its own.
     return rate(passages, signals, None if plain else relevance), signals
@@ -88,51 +98,50 @@ def rate(passages: list[Passage], signals: Signals, relevance: Relevance | None)
     """Each passage with its relevance, in that order."""
     if relevance is None:
         return passages
-    rated = [replace(one, relevance=relevance(signals, one)) for one in passages]
-    return sorted(rated, key=lambda one: -(one.relevance or 0.0))
+    rated = [replace(passage, relevance=relevance(signals, passage)) for passage in passages]
+    return sorted(rated, key=lambda passage: -(passage.relevance or 0.0))
 
 
 def reorder(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passage]:
     """The first of them, as many as have a score, by that score; in a tie they stay as they were."""
     first, rest = passages[: len(scores)], passages[len(scores) :]
     chosen = sorted(zip(first, scores, strict=True), key=lambda pair: -pair[1])
-    # What a relevance means was measured by place, so it stays with the place; who stands there is the reranker's.
+    # Each rank keeps its calibrated relevance; the reranker picks the passage.
     moved = [
-        replace(one, score=place.score, relevance=place.relevance, rerank_score=score)
-        for place, (one, score) in zip(first, chosen, strict=True)
+        replace(passage, score=rank.score, relevance=rank.relevance, rerank_score=score)
+        for rank, (passage, score) in zip(first, chosen, strict=True)
     ]
     return [*moved, *rest]
 
 
 def cut(outcome: SearchOutcome, limit: int, threshold: float) -> SearchOutcome:
-    """Without what lies below the threshold, no more than `limit`, ranked from 1."""
-    kept = [one for one in outcome.passages if one.rating >= threshold]
-    ranked = (replace(one, rank=place) for place, one in enumerate(kept[:limit], start=1))
+    """At most `limit` passages, none below the threshold, ranked from 1."""
+    kept = [passage for passage in outcome.passages if passage.rating >= threshold]
+    ranked = (replace(passage, rank=rank) for rank, passage in enumerate(kept[:limit], start=1))
     return replace(outcome, passages=tuple(ranked), total_found=len(kept))
 
 
 def average_score(ranked: Sequence[Passage]) -> float:
     first = ranked[:FIRST]
-    return sum(one.score for one in first) / len(first) if first else 0.0
+    return sum(passage.score for passage in first) / len(first) if first else 0.0
 
 
 # --- scores ---------------------------------------------------------------------------------------
 
-Score = Callable[[Found], float]
 
+def _choose_score(
+    candidates: Sequence[Found], most: float, dense: bool, plain: bool, scale: Scale
+) -> Callable[[Found], float]:
+    def blend(found: Found) -> float:
+        words = KEYWORDS * scale_keyword(found.keyword_score, most)
+        words += SENTENCE * found.coverage.sentence + HEADINGS * found.coverage.headings
+        return MEANING * scale.place(found.similarity) + words if dense else words / (1 - MEANING)
 
-def _choose_score(candidates: Sequence[Found], most: float, dense: bool, plain: bool, scale: Scale) -> Score:
     if not plain:
-        return lambda one: _score(one, most, scale if dense else None)
-    if dense and all(one.keyword_score is None for one in candidates):
-        return lambda one: _share(one.similarity or 0.0)
-    return lambda one: scale_keyword(one.keyword_score, most)
-
-
-def _score(one: Found, most: float, scale: Scale | None) -> float:
-    words = KEYWORDS * scale_keyword(one.keyword_score, most)
-    words += SENTENCE * one.coverage.sentence + HEADINGS * one.coverage.headings
-    return MEANING * scale.place(one.similarity) + words if scale else words / (1 - MEANING)
+        return blend
+    if dense and all(found.keyword_score is None for found in candidates):
+        return lambda found: _share(found.similarity or 0.0)
+    return lambda found: scale_keyword(found.keyword_score, most)
 
 
 def _share(value: float) -> float:
@@ -144,37 +153,19 @@ def scale_keyword(keyword: float | None, most: float) -> float:
     return _share((keyword or 0.0) / most) if most else 0.0
 
 
-# --- passages -------------------------------------------------------------------------------------
-
-
-def _to_passage(one: Found, score: float) -> Passage:
-    return Passage(
-        one.chunk, score, 0, one.similarity, one.keyword_score, coverage=one.coverage.whole, point_id=one.point_id
-    )
-
-
-def _drop_doubles(passages: Iterable[Passage]) -> Iterator[Passage]:
-    seen: set[str] = set()
-    for passage in passages:
-        if passage.chunk.content_hash not in seen:
-            seen.add(passage.chunk.content_hash)
-            yield passage
-
-
 def _to_signals(ranked: Sequence[Passage], words: Words) -> Signals:
     first = ranked[:FIRST]
     if not first:
         return Signals(unknown_words=words.unknown, chunks=words.chunks)
     judged = first[: max(1, words.chunks // CHUNKS_PER_JUDGED)]
-    similarities = [one.similarity for one in judged if one.similarity is not None]
+    similarities = [passage.similarity for passage in judged if passage.similarity is not None]
     lesson = first[0].chunk.source_file
-    other = next((one.score for one in ranked if one.chunk.source_file != lesson), 0.0)
     return Signals(
         similarity=sum(similarities) / len(similarities) if similarities else None,
-        coverage=max(one.coverage for one in first),
+        coverage=max(passage.coverage for passage in first),
         score=first[0].score,
         mean_score=average_score(ranked),
-        lead=first[0].score - other,
+        lead=first[0].score - next((other.score for other in ranked if other.chunk.source_file != lesson), 0.0),
         unknown_words=words.unknown,
         chunks=words.chunks,
     )

@@ -73,20 +73,32 @@ class Endpoint:
     async def post(
         self, path: str, body: Mapping[str, Any], read: Callable[[Any], T], seconds: float | None = None
     ) -> T:
-        """What `read` makes of the answer; it raises Unusable. `seconds`: for somebody who waits, in place of its patience."""
-        deadline = seconds or self._patience.deadline
-        call = _Call(path, body, asyncio.get_running_loop().time() + deadline, hurried=seconds is not None)
+        """What `read` makes of the answer; it raises Unusable. `seconds`: a shorter deadline, where a reader waits."""
+        patience, deadline = self._patience, seconds or self._patience.deadline
+        attempts = stamina.retry_context(
+            on=_wait_before_retry,
+            attempts=patience.tries,
+            timeout=None,
+            wait_initial=patience.first_wait,
+            wait_max=patience.first_wait * 4,
+            wait_jitter=patience.first_wait / 2,
+        )
+        until = asyncio.get_running_loop().time() + deadline
         try:
-            async with asyncio.timeout_at(call.until):
-                return await self._post_patiently(call, read)
+            async with asyncio.timeout_at(until):
+                async for attempt in attempts:
+                    with attempt:
+                        hurried = seconds is not None and attempt.num < patience.tries
+                        return await self._try(path, body, read, until, hurried)
         except Overloaded as error:
-            raise self._failed(f"answered {error.status} {self._patience.tries} times") from error
+            raise self._failed(f"answered {error.status} {patience.tries} times") from error
         except Unusable as error:
             raise self._failed(str(error)) from error
         except TimeoutError as error:
             raise self._failed(f"gave no answer within {deadline:g} s") from error
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
             raise self._failed(f"cannot be reached ({type(error).__name__})") from error
+        raise AssertionError("the last try ends it")
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -94,29 +106,18 @@ class Endpoint:
     def _failed(self, what: str, hint: str = "Check its address and model, or try again later.") -> AskbookError:
         return self._failure(f"{self._service} {what}", hint, code=self._code)
 
-    async def _post_patiently(self, call: _Call, read: Callable[[Any], T]) -> T:
-        attempts = stamina.retry_context(
-            on=_wait_before_retry,
-            attempts=self._patience.tries,
-            timeout=None,
-            wait_initial=self._patience.first_wait,
-            wait_max=self._patience.first_wait * 4,
-            wait_jitter=self._patience.first_wait / 2,
-        )
-        async for attempt in attempts:
-            with attempt:
-                return await self._try(call, read, is_last=attempt.num == self._patience.tries)
-        raise AssertionError("the last try ends it")
-
-    async def _try(self, call: _Call, read: Callable[[Any], T], is_last: bool) -> T:
+    async def _try(
+        self, path: str, body: Mapping[str, Any], read: Callable[[Any], T], until: float, hurried: bool
+    ) -> T:
+        """`until`: by the loop's clock. A hurried try that is silent leaves half of the time to the next."""
         ticket = self._breaker.enter()
         if ticket is None:
             raise self._failed(LEFT_ALONE, self._breaker.say_rest())
+        clock = asyncio.get_running_loop().time
         outcome: Outcome = "failed"
         try:
-            # A try that is silent leaves half of the time to the next.
-            async with asyncio.timeout(call.left / 2 if call.hurried and not is_last else None):
-                response = await self._client.post(call.path, json=call.body)
+            async with asyncio.timeout((until - clock()) / 2 if hurried else None):
+                response = await self._client.post(path, json=body)
             answer = read(self._read(response))
             outcome = "succeeded"
             return answer
@@ -127,7 +128,7 @@ class Endpoint:
             outcome = "neither"
             raise
         except asyncio.CancelledError:
-            outcome = "failed" if call.left <= 0.01 else "neither"
+            outcome = "failed" if until - clock() <= 0.01 else "neither"
             raise
         finally:
             self._breaker.settle(ticket, outcome)
@@ -144,19 +145,6 @@ class Endpoint:
             return response.json()
         except ValueError as error:
             raise Unusable("answered with something that is not JSON") from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    path: str
-    body: Mapping[str, Any]
-    until: float
-    """By the loop's clock."""
-    hurried: bool
-
-    @property
-    def left(self) -> float:
-        return self.until - asyncio.get_running_loop().time()
 
 
 def sendable(text: str) -> str:

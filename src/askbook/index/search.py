@@ -7,7 +7,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol, get_args
@@ -29,7 +29,7 @@ from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import best_score, find_unknown_words, term_ids, weigh_query, weigh_terms
 from askbook.index.ranking import RERANKED, Found, Relevance, Scale, Words, cut, rank, reorder
 from askbook.index.rerankers.base import Reranker
-from askbook.index.vectors.base import LOST, Hit, Sparse, VectorIndex, holds_points
+from askbook.index.vectors.base import LOST, Hit, Sparse, VectorIndex, load_some
 from askbook.index.vectors.checks import is_sound
 
 # The same for every limit: how many passages are shown must not change which they are.
@@ -37,7 +37,7 @@ CANDIDATES, ENOUGH, CANDIDATES_MAX = 60, LIMIT_MAX, 3840
 SEARCHES_MAX = 3
 REMEMBERED_QUERIES, REMEMBERED_SEARCHES, REMEMBERED_SAMPLES = 256, 64, 16
 SAMPLE, SAMPLE_MIN = 256, 32
-"""Chunks that tell how near any chunk is to a question. Point ids are hashes: the first of them are chosen by chance."""
+"""Chunks that tell how near any chunk is to a question. Point ids are hashes: the first ones are a random sample."""
 NUMBER_MAX = 2**53
 WORDS_ONLY = "The embedder does not answer: this was found by the book's words alone."
 NOT_RERANKED = "The reranker does not answer: the passages stand as the search found them."
@@ -53,7 +53,7 @@ class LiveChunks(Protocol):
         ...
 
     async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
-        """The book's revision, how many live chunks it has, and in how many of them each term stands."""
+        """The book's revision, how many live chunks it has, and in how many of them each term occurs."""
         ...
 
     async def revision(self, book_id: str) -> int:
@@ -171,9 +171,12 @@ class Searcher:
         if mode not in get_args(SearchMode):
             raise InputError(f"mode is one of {', '.join(get_args(SearchMode))}, not {mode}")
         plain = mode != "hybrid"
-        mode = self._possible_mode(mode)
+        if mode == "dense" and self._embedder is None:
+            raise InputError(
+                "There is no embedder, so nothing can be found by meaning", "Search by keywords, or set one up."
+            )
         started = time.perf_counter()
-        vector, notices = await self._embed_if_possible(text, mode)
+        vector, notices = await self._embed(text, mode)
         if vector is None:
             mode = "keyword"
         embedded = time.perf_counter()
@@ -183,7 +186,7 @@ class Searcher:
             candidates, remembered = await self._find_or_remember(question, revision)
             await self._refuse_lost(question, candidates)
             scale = await self._measure_scale(question, revision) if mode == "hybrid" else None
-        found = [one for one in candidates.to_found() if hide is None or not hide(one.chunk)]
+        found = [found for found in candidates.to_found() if hide is None or not hide(found.chunk)]
         ranked, signals = rank(found, words, plain, relevance, scale)
         finished = time.perf_counter()
         outcome = SearchOutcome(
@@ -207,9 +210,9 @@ class Searcher:
         return cut(outcome, limit, threshold)
 
     async def _refuse_lost(self, question: Question, candidates: Candidates) -> None:
-        """That a book has nothing on a question is not to be said where its index was lost."""
+        """A lost index must not read as a book that has nothing on the question."""
         book_id = question.filters.book_id
-        if not candidates.live and question.words.chunks and not await holds_points(self._index, book_id):
+        if not candidates.live and question.words.chunks and not await load_some(self._index, book_id, 1):
             raise IndexUnavailable("the index holds nothing of this book: it was lost", LOST)
         if any(not math.isfinite(score) for score in candidates.dense.values()):
             raise IndexUnavailable("the index holds damaged vectors", LOST)
@@ -220,7 +223,7 @@ class Searcher:
         if reranker is None or not outcome.passages:
             return outcome
         started = time.perf_counter()
-        texts = [one.chunk.embed_text for one in outcome.passages[:RERANKED]]
+        texts = [passage.chunk.embed_text for passage in outcome.passages[:RERANKED]]
         scores = await self._ask_reranker(reranker, outcome.query, texts)
         took = (time.perf_counter() - started) * 1000
         outcome = replace(outcome, retrieval_ms=outcome.retrieval_ms + took)
@@ -239,38 +242,23 @@ class Searcher:
             log.warning("A search was not reranked: %s took over %g s", reranker.name, seconds)
         return None
 
-    def _possible_mode(self, mode: SearchMode) -> SearchMode:
-        if self._embedder is not None:
-            return mode
-        if mode == "dense":
-            raise InputError(
-                "There is no embedder, so nothing can be found by meaning", "Search by keywords, or set one up."
-            )
-        return "keyword"
-
     async def weigh_words(self, text: str, book_id: str) -> Rarities:
         """The question's words, and how rare each is in the book."""
         return (await self._weigh(text, book_id))[2].rarities
 
-    async def _embed_if_possible(self, text: str, mode: SearchMode) -> tuple[Vector | None, tuple[str, ...]]:
+    async def _embed(self, text: str, mode: SearchMode) -> tuple[Vector | None, tuple[str, ...]]:
         """Where the embedder fails, the words go on alone, unless the meaning alone was asked for."""
-        if mode == "keyword":
+        if mode == "keyword" or self._embedder is None:
             return None, ()
+        if (known := self._vectors.get(text)) is not None:
+            return known, ()
         try:
-            return await self._embed(text), ()
+            return self._vectors.put(text, await self._embedder.embed_query(text)), ()
         except EmbedderUnavailable as error:
             if mode == "dense":
                 raise
             log.warning("A question was searched by its words alone: %s", error.message)
             return None, (WORDS_ONLY,)
-
-    async def _embed(self, text: str) -> Vector:
-        assert self._embedder is not None
-        vector = self._vectors.get(text)
-        if vector is None:
-            vector = await self._embedder.embed_query(text)
-            self._vectors.put(text, vector)
-        return vector
 
     async def _weigh(self, text: str, book_id: str) -> tuple[int, Sparse, Words]:
         """The revision that the words were counted in, and what a search needs of them."""
@@ -289,11 +277,7 @@ class Searcher:
     async def _sample_book(self, book_id: str, revision: int, chunks: int) -> Sample:
         sample = self._samples.get((book_id, revision))
         if sample is None:
-            points: list[tuple[str, bool]] = []
-            async for point in self._index.scroll_points(book_id):
-                points.append(point)
-                if len(points) == SAMPLE:
-                    break
+            points = await load_some(self._index, book_id, SAMPLE)
             # A chunk is live when its point is written, and forgotten before that is.
             if len(points) < min(chunks, SAMPLE) and await self._live.revision(book_id) == revision:
                 raise IndexUnavailable("the index has lost a part of this book", LOST)
@@ -406,14 +390,9 @@ def check_filters(filters: Filters) -> None:
 
 
 def _filter_values(filters: Filters) -> Iterator[tuple[str, object]]:
-    for name in ("book_id", "hardware_tier", "module", "chapter_min", "chapter_max", "lesson", "layer"):
-        yield name, getattr(filters, name)
-    for name in ("parent_doc_id", "url_prefix", "heading_prefix"):
-        yield name, getattr(filters, name)
-    yield from (("proficiency_levels", level) for level in filters.proficiency_levels)
-    yield from (pair for facet, values in filters.facets.items() for pair in _facet_values(facet, values))
-
-
-def _facet_values(facet: str, values: Iterable[object]) -> Iterator[tuple[str, object]]:
-    yield "a facet's name", facet
-    yield from (("a facet", value) for value in values)
+    for name in sorted({*Filters.__slots__} - {"facets"}):
+        value = getattr(filters, name)
+        yield from ((name, single) for single in (value if isinstance(value, tuple) else (value,)))
+    for facet, values in filters.facets.items():
+        yield "a facet's name", facet
+        yield from (("a facet", value) for value in values)

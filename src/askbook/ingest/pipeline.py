@@ -1,15 +1,14 @@
 """A folder becomes an up-to-date index: read, plan, write, commit, embed, forget.
 
-One worker reads the folder and plans; then it and whoever else is there take the plan shard by shard. Each lesson is live
-for readers from its ledger commit on, found by its keywords at once and by its vectors as soon as they are there. Whatever
-instant a worker dies at, the others, or the job run again, end where a clean run would have.
+One worker reads the folder and plans; then all workers take the plan shard by shard. Each lesson is
+live for readers from its ledger commit on: found by its keywords at once, by its vectors as soon as they are there.
+Whenever a worker dies, the others, or the job run again, end where a clean run would have.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,10 +20,10 @@ from askbook.domain import Book, Chunk, Job, Lesson, Problem
 from askbook.errors import BookError, IndexUnavailable
 from askbook.index.embedders.base import Embedder, Vector
 from askbook.index.keywords import count_terms, keyword_text, weigh_chunk
-from askbook.index.vectors.base import LOST, Point, VectorIndex, holds_points
+from askbook.index.vectors.base import LOST, Point, VectorIndex, load_some
 from askbook.index.vectors.checks import is_sound
 from askbook.ingest.plan import Parcel, Plan, PlannedChange, pack, plan_changes, unpack
-from askbook.store.ledger import DraftChunk, Embedded, Ledger, LessonChange, slices
+from askbook.store.ledger import DraftChunk, Ledger, LessonChange, slices
 from askbook.store.shards import Shard, ShardLost, Shards, ShardStep
 
 Step = Literal[
@@ -130,8 +129,8 @@ class Pipeline:
         await self.ledger.save_book(book, job.folder)
         unreadable = {problem.source_file for problem in problems if problem.skipped}
         records = await self.ledger.load_records(job.book_id)
-        known_live = any(one.fingerprint and one.chunk_ids for one in records.values())
-        if job.mode == "incremental" and known_live and not await holds_points(self.index, job.book_id):
+        known_live = any(record.fingerprint and record.chunk_ids for record in records.values())
+        if job.mode == "incremental" and known_live and not await load_some(self.index, job.book_id, 1):
             raise IndexUnavailable(f"the index holds nothing of {job.book_id}: it was lost", LOST)
         plan = plan_changes(lessons, records, unreadable, job.mode)
         if job.mode == "recreate":
@@ -190,7 +189,9 @@ class Pipeline:
         settled = partial(
             self.shards.settle, shard=shard, owner=self.owner, then=then, counts=counts, tell=self.tally.update
         )
-        terms = await asyncio.to_thread(_term_changes, drafts, before)
+        texts = [[keyword_text(draft.chunk) for draft in some] for some in (drafts, before)]
+        terms, gone_terms = await asyncio.to_thread(lambda: [count_terms(some) for some in texts])
+        terms.subtract(gone_terms)
         try:
             await self.ledger.commit(book_id, changes, parcel.deleted, terms, settled)
         except ShardLost:
@@ -209,19 +210,28 @@ class Pipeline:
 
         cut = await asyncio.to_thread(lambda: [split_lesson(planned.lesson) for planned in group])
         stamped = _stamped([chunk for chunks in cut for chunk in chunks], [draft.chunk for draft in before])
-        found = await self.ledger.find_embedded(self.job.book_id, sorted({one.embed_hash for one in stamped.values()}))
-        known = await self._known_vectors(found)
-        # A full ingestion embeds everything again; until it has, the old vectors serve.
-        embedded = {one: found[one] for one in known} if self.job.mode == "incremental" else dict[str, Embedded]()
-        changes = [
-            LessonChange(
-                planned.lesson,
-                tuple(
-                    _to_draft(_point_id(chunk, planned.lesson), stamped[chunk.id], embedded.get(chunk.embed_hash))
-                    for chunk in chunks
-                ),
-                planned.replaces,
+        hashes = sorted({chunk.embed_hash for chunk in stamped.values()})
+        found = await self.ledger.find_embedded(self.job.book_id, hashes)
+        vectors = await self.index.load_vectors(sorted({embedded.point_id for embedded in found.values()}))
+        known = {
+            embed_hash: vectors[embedded.point_id]
+            for embed_hash, embedded in found.items()
+            if embedded.point_id in vectors and is_sound(vectors[embedded.point_id])
+        }
+
+        def draft(chunk: Chunk, lesson: Lesson) -> DraftChunk:
+            # The same chunk in the same version of its lesson is the same point, however often it is written.
+            point_id = str(uuid.uuid5(NAMESPACE, f"{chunk.id}:{lesson.fingerprint}"))
+            # A full ingestion embeds everything again; until it has, the old vectors serve.
+            if self.job.mode != "incremental" or chunk.embed_hash not in known:
+                return DraftChunk(point_id, stamped[chunk.id], False)
+            made = found[chunk.embed_hash]
+            return DraftChunk(
+                point_id, replace(stamped[chunk.id], embedded_at=made.at, embedding_model=made.model), True
             )
+
+        changes = [
+            LessonChange(planned.lesson, tuple(draft(chunk, planned.lesson) for chunk in chunks), planned.replaces)
             for planned, chunks in zip(group, cut, strict=True)
         ]
         return changes, known
@@ -234,12 +244,6 @@ class Pipeline:
             await self.announce("points half written", self.tally)
         await self.index.flush()
         await self.announce("points written", self.tally)
-
-    async def _known_vectors(self, found: Mapping[str, Embedded]) -> dict[str, Vector]:
-        """Vectors of texts that some live chunk of the book has been embedded for, by their hash."""
-        vectors = await self.index.load_vectors(sorted({one.point_id for one in found.values()}))
-        sound = {point_id for point_id, vector in vectors.items() if is_sound(vector)}
-        return {embed_hash: vectors[one.point_id] for embed_hash, one in found.items() if one.point_id in sound}
 
     async def _embed(self, shard: Shard) -> None:
         assert self.embedder is not None
@@ -258,17 +262,11 @@ class Pipeline:
         await self.shards.end_step(shard, self.owner, "done")
 
     async def _finish(self, shard: Shard) -> None:
-        """Done once, by whoever takes the last shard."""
+        """Done once, by the worker that takes the last shard."""
         if self.job.mode == "recreate":
             from askbook.ingest.verify import mend_index
 
             await mend_index(self.job.book_id, self.ledger, self.index)
-        await self._forget()
-        await self.ledger.stamp_book(self.job.book_id, self.job.mode)
-        await self.shards.complete(shard, self.owner)
-        await self.announce("done", self.tally)
-
-    async def _forget(self) -> None:
         doomed = await self.ledger.load_doomed(self.job.book_id)
         for some in slices(doomed, self.sizes.write):
             await self.announce("forgetting", self.tally)
@@ -277,11 +275,9 @@ class Pipeline:
             await self.index.flush()
             await self.announce("points forgotten", self.tally)
             await self.ledger.strike_doomed(doomed)
-
-
-def _point_id(chunk: Chunk, lesson: Lesson) -> str:
-    """The same chunk in the same version of its lesson is the same point, however often it is written."""
-    return str(uuid.uuid5(NAMESPACE, f"{chunk.id}:{lesson.fingerprint}"))
+        await self.ledger.stamp_book(self.job.book_id, self.job.mode)
+        await self.shards.complete(shard, self.owner)
+        await self.announce("done", self.tally)
 
 
 def _stamped(chunks: Sequence[Chunk], before: Sequence[Chunk]) -> dict[str, Chunk]:
@@ -299,29 +295,11 @@ def _stamped(chunks: Sequence[Chunk], before: Sequence[Chunk]) -> dict[str, Chun
     }
 
 
-def _to_draft(point_id: str, chunk: Chunk, before: Embedded | None) -> DraftChunk:
-    """A text that is embedded already was so when its vector was made."""
-    if before is None:
-        return DraftChunk(point_id, chunk, False)
-    return DraftChunk(point_id, replace(chunk, embedded_at=before.at, embedding_model=before.model), True)
-
-
-def _to_points(drafts: Sequence[DraftChunk], known: dict[str, Vector]) -> list[Point]:
+def _to_points(drafts: Sequence[DraftChunk], known: Mapping[str, Vector]) -> list[Point]:
     return [
-        Point(
-            draft.point_id,
-            draft.chunk,
-            weigh_chunk(keyword_text(draft.chunk)),
-            known.get(draft.chunk.embed_hash),
-        )
+        Point(draft.point_id, draft.chunk, weigh_chunk(keyword_text(draft.chunk)), known.get(draft.chunk.embed_hash))
         for draft in drafts
     ]
-
-
-def _term_changes(after: Sequence[DraftChunk], before: Sequence[DraftChunk]) -> Counter[int]:
-    changes = count_terms(keyword_text(draft.chunk) for draft in after)
-    changes.subtract(count_terms(keyword_text(draft.chunk) for draft in before))
-    return changes
 
 
 def _grouped(changes: Sequence[PlannedChange], chunks: int) -> Iterator[list[PlannedChange]]:

@@ -1,4 +1,4 @@
-"""Jobs beside a server that owns the data: it does them, and whoever wants one done watches."""
+"""Jobs beside a server that owns the data: the server does them, and this process watches."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Verdict:
     points: int
     differences: tuple[Difference, ...]
     damaged: frozenset[str] = frozenset()
-    """The points whose vectors have to be made anew."""
+    """The points that must be embedded again."""
 
     @property
     def agrees(self) -> bool:
@@ -57,7 +57,7 @@ class Verdict:
 async def verify_book(
     book_id: str, ledger: Ledger, index: VectorIndex, embeds: bool, embedder: Embedder | None = None
 ) -> Verdict:
-    """Read the folder anew and compare it with all that is stored. `embeds`: whether vectors are expected; with an
+    """Read the folder again and compare it with all that is stored. `embeds`: whether vectors are expected; with an
     embedder some of them are made again, and compared."""
     if damage := await ledger.database.find_damage():
         raise StorageError(f"the database is damaged: {damage}", DAMAGED)
@@ -75,17 +75,17 @@ async def verify_book(
         terms += counts
         differences += await asyncio.to_thread(_compare_chunks, files, drafts, lessons, records)
         differences += _compare_points(drafts, points, embeds)
-        differences += [one async for one in _compare_words(drafts, points, index)]
+        differences += [difference async for difference in _compare_words(drafts, points, index)]
         if embeds:
-            stored = await index.load_vectors([one.point_id for one in drafts if points.get(one.point_id)])
-            unsound = [one for one in drafts if one.point_id in stored and not is_sound(stored[one.point_id])]
-            differences += [_tell_damaged(one) for one in unsound]
-            damaged.update(one.point_id for one in unsound)
-            sample += [(one, stored[one.point_id]) for one in drafts if one.point_id in stored.keys() - damaged]
+            stored = await index.load_vectors([draft.point_id for draft in drafts if points.get(draft.point_id)])
+            unsound = [draft for draft in drafts if draft.point_id in stored and not is_sound(stored[draft.point_id])]
+            differences += [_of_chunk(draft, "has a damaged vector") for draft in unsound]
+            damaged.update(draft.point_id for draft in unsound)
+            sample += [(draft, stored[draft.point_id]) for draft in drafts if draft.point_id in stored.keys() - damaged]
             sample = random.sample(sample, min(len(sample), MADE_AGAIN))
     if embedder is not None and (others := await _find_others(sample, embedder)):
         # Vectors of something else were put in their place, and nobody looked at the rest.
-        differences += map(_tell_damaged, others)
+        differences += [_of_chunk(draft, "has a damaged vector") for draft in others]
         damaged = live
     if points.keys() - live:
         differences.append(Difference("index", "", f"{len(points.keys() - live)} points belong to no chunk"))
@@ -107,7 +107,7 @@ async def repair_book(verdict: Verdict, ledger: Ledger, index: VectorIndex, embe
 
 
 async def mend_index(book_id: str, ledger: Ledger, index: VectorIndex) -> set[str]:
-    """Doom every point that belongs to no chunk, and count the words anew. Which points are live."""
+    """Doom every point that belongs to no chunk, and recount the words. Returns the live points."""
     terms: Counter[int] = Counter()
     live: set[str] = set()
     async for _, drafts, counts in _load_stored(ledger, book_id):
@@ -121,7 +121,9 @@ async def mend_index(book_id: str, ledger: Ledger, index: VectorIndex) -> set[st
 
 def _read_folder(folder: Path, book_id: str) -> tuple[dict[str, Lesson], set[str]]:
     lessons, problems = read_lessons(folder, read_book(folder, book_id))
-    return {lesson.source_file: lesson for lesson in lessons}, {one.source_file for one in problems if one.skipped}
+    return {lesson.source_file: lesson for lesson in lessons}, {
+        problem.source_file for problem in problems if problem.skipped
+    }
 
 
 async def _load_points(index: VectorIndex, book_id: str) -> dict[str, bool]:
@@ -167,7 +169,7 @@ def _compare_chunks(
 
 
 async def _find_others(sample: Sequence[tuple[DraftChunk, Vector]], embedder: Embedder) -> list[DraftChunk]:
-    """Those whose vectors are not the embedder's."""
+    """The drafts whose vectors are not what the embedder makes of their text."""
     again = await embedder.embed_passages([draft.chunk.embed_text for draft, _ in sample]) if sample else []
     pairs = zip(sample, again, strict=True)
     return [draft for (draft, stored), vector in pairs if float(stored @ to_unit(vector)) < ALIKE]
@@ -176,38 +178,33 @@ async def _find_others(sample: Sequence[tuple[DraftChunk, Vector]], embedder: Em
 async def _compare_words(
     drafts: list[DraftChunk], points: dict[str, bool], index: VectorIndex
 ) -> AsyncIterator[Difference]:
-    """Each chunk is looked for by all its words and every filter that it passes: so the index proves what it holds of it."""
+    """Search for each chunk by all its words and every filter that it passes: so the index proves what it holds."""
     for draft in drafts:
         chunk, words = draft.chunk, weigh_chunk(keyword_text(draft.chunk))
         if draft.point_id not in points or not words.indices:
             continue
+        alike = ("book_id", "hardware_tier", "module", "lesson", "layer", "parent_doc_id")
         filters = Filters(
-            chunk.book_id,
-            chunk.hardware_tier,
-            chunk.module,
-            chunk.chapter,
-            chunk.chapter,
-            chunk.lesson,
-            (chunk.proficiency_level,),
-            chunk.layer,
-            chunk.parent_doc_id,
+            **{name: getattr(chunk, name) for name in alike},
+            chapter_min=chunk.chapter,
+            chapter_max=chunk.chapter,
+            proficiency_levels=(chunk.proficiency_level,),
         )
         hits = await index.find_keywords(words, filters, 1, [draft.point_id])
         full = sum(weight * weight for weight in words.values)
         if not hits or not math.isclose(hits[0].score, full, rel_tol=0.001):
-            yield Difference("index", chunk.source_file, f"chunk {chunk.chunk_index + 1} is not found by its words")
+            yield _of_chunk(draft, "is not found by its words")
 
 
-def _tell_damaged(draft: DraftChunk) -> Difference:
-    return Difference("index", draft.chunk.source_file, f"chunk {draft.chunk.chunk_index + 1} has a damaged vector")
+def _of_chunk(draft: DraftChunk, what: str, where: Where = "index") -> Difference:
+    return Difference(where, draft.chunk.source_file, f"chunk {draft.chunk.chunk_index + 1} {what}")
 
 
 def _compare_points(drafts: list[DraftChunk], points: dict[str, bool], embeds: bool) -> Iterator[Difference]:
     for draft in drafts:
-        file, number = draft.chunk.source_file, draft.chunk.chunk_index + 1
         if draft.point_id not in points:
-            yield Difference("index", file, f"chunk {number} is missing from the index")
+            yield _of_chunk(draft, "is missing from the index")
         elif embeds and not points[draft.point_id]:
-            yield Difference("index", file, f"chunk {number} has no vector")
+            yield _of_chunk(draft, "has no vector")
         elif embeds and not draft.embedded:
-            yield Difference("ledger", file, f"chunk {number} waits to be embedded")
+            yield _of_chunk(draft, "waits to be embedded", "ledger")

@@ -44,11 +44,11 @@ class Worker:
     index: VectorIndex
     embedder: Embedder | None
     silence: timedelta = SILENCE
-    """How long a worker must have been silent before its work is taken over; 0 where this process owns the data alone."""
+    """After how long a silence its work is taken over; 0 where this process alone owns the data."""
     shared: bool = False
-    """Whether there may be others: a job whose folder is not on this machine is then left to one that has it."""
+    """Whether other machines work too: a job whose folder is not on this one is then left to them."""
     refresh: Callable[[Job], Awaitable[None]] | None = None
-    """What is to be done in a folder before it is read."""
+    """Called before a folder is read."""
     sizes: Sizes = SIZES
     hands_back: bool = False
     """Whether a job that is stopped waits for the next process, or has failed until somebody ingests again."""

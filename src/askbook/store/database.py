@@ -76,7 +76,7 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """SQLite has one writer. Waiting here is quicker than its own busy handler, which polls every tenth of a second."""
+        """SQLite has one writer. Waiting here is quicker than in its busy handler, which polls ten times a second."""
         if self.engine.dialect.name != "sqlite":
             yield
             return
@@ -108,9 +108,7 @@ class Database:
 
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         """An INSERT with ON CONFLICT, in the database's dialect."""
-        if self.engine.dialect.name == "postgresql":
-            return postgresql.insert(table)
-        return sqlite.insert(table)
+        return (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(table)
 
     def upsert(self, table: Table, row: Mapping[str, Any]) -> sqlite.Insert | postgresql.Insert:
         """An INSERT that takes the place of the row with the same primary key."""
@@ -129,9 +127,8 @@ class Database:
         async with self.reading() as connection:
             found = str(await connection.scalar(text("PRAGMA integrity_check(1)")))
             # SQLite accepts bytes in a text column; askbook never writes them.
-            for column in (
-                column for table in metadata.tables.values() for column in table.c if isinstance(column.type, String)
-            ):
+            columns = (column for table in metadata.tables.values() for column in table.c)
+            for column in (column for column in columns if isinstance(column.type, String)):
                 if await connection.scalar(select(column).where(func.typeof(column) == "blob").limit(1)) is not None:
                     found = f"{column} holds no text"
         return "" if found == "ok" else found
@@ -188,10 +185,10 @@ def _create_engine(url: str | URL) -> AsyncEngine:
             "synchronous = FULL",
             "foreign_keys = ON",
             "cache_size = -8192",
+            # The words of a deleted conversation are overwritten, not left in the file.
+            "secure_delete = ON",
         ):
             cursor.execute(f"PRAGMA {pragma}")
-        # The words of a deleted conversation are overwritten, not left in the file.
-        cursor.execute("PRAGMA secure_delete = ON")
         cursor.close()
 
     # A connection that was cancelled inside a statement is closed, but the statement would still hold the lock.
@@ -224,7 +221,9 @@ def _check_options(query: Mapping[str, object]) -> None:
 
 
 def _migrate(connection: Connection) -> None:
-    revision = _current_revision(connection)
+    revision = None
+    if sqlalchemy.inspect(connection).has_table("alembic_version"):
+        revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if revision == HEAD:
         return
     if revision is not None and revision > HEAD:
@@ -249,12 +248,6 @@ def _migrate(connection: Connection) -> None:
         command.stamp(config, "head")
     else:
         command.upgrade(config, "head")
-
-
-def _current_revision(connection: Connection) -> str | None:
-    if not sqlalchemy.inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
 @contextlib.contextmanager

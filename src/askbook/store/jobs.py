@@ -45,7 +45,7 @@ class Jobs:
             return _to_job((await connection.execute(same)).mappings().one())
 
     async def claim(self, job_id: int, owner: str, silence: timedelta = SILENCE) -> bool:
-        """Take a queued job, or one whose workers all went silent, to plan it. False when somebody else has it.
+        """Take a queued job, or one whose workers all went silent, to plan it. False when another worker has it.
 
         One job of a book at a time, the oldest first: one would forget the points that another is about to make live.
         """

@@ -1,8 +1,8 @@
 """API keys: who may ask, in which role, and of which books.
 
-A key is `askbook_<id>_<secret>`. It is shown once, when it is made; what is kept is its SHA-256. The secret is 256 random
-bits, which nobody can guess, so that a slow hash with a salt, made for passwords, would only slow down every request.
-A key with origins stands in the pages of those sites: it is no secret, and good for nothing on the pages of others.
+A key is `askbook_<id>_<secret>`. It is shown once, when it is made; what is kept is its SHA-256. The secret is 256
+random bits, which nobody can guess: a slow salted hash, made for passwords, would only slow down every request.
+A key with origins is public in the pages of those sites, and does not work on the pages of others.
 """
 
 from __future__ import annotations
@@ -41,15 +41,18 @@ class Keys:
     async def create(
         self, name: str, role: Role = "reader", scope: Scope | None = None, origins: Iterable[str] = ()
     ) -> tuple[Key, str]:
-        """The key as it is kept, and its text, which cannot be shown again. With origins, a public key for those sites."""
+        """The key and its text, which cannot be shown again. With origins, a public key for those sites."""
         scope = scope or Scope()
         _check_scope(scope)
         sites = tuple(dict.fromkeys(_read_origin(origin) for origin in origins))
         if sites and role != "reader":
             raise InputError("a key for a site is a reader's: whoever sees the page has it", "Leave the role out.")
+        said = to_storable(" ".join(name.split()))
+        if not 1 <= len(said) <= NAME_MAX:
+            raise InputError(f"a key's name has 1 to {NAME_MAX} characters, not {len(said)}", "Say whose key it is.")
         key_id = secrets.token_hex(6)
         text = f"askbook_{key_id}_{secrets.token_urlsafe(32)}"
-        key = Key(key_id, _check_name(name), role, scope, self.clock(), origins=sites)
+        key = Key(key_id, said, role, scope, self.clock(), origins=sites)
         row = {
             "key_id": key_id,
             "secret_hash": _hash(text),
@@ -118,13 +121,6 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_name(name: str) -> str:
-    said = to_storable(" ".join(name.split()))
-    if not 1 <= len(said) <= NAME_MAX:
-        raise InputError(f"a key's name has 1 to {NAME_MAX} characters, not {len(said)}", "Say whose key it is.")
-    return said
-
-
 def _read_origin(text: str) -> str:
     """As a browser writes it: in lower case, without a path and without the scheme's default port."""
     scheme, _, host = text.strip().lower().rstrip("/").partition("://")
@@ -149,13 +145,6 @@ def _check_scope(scope: Scope) -> None:
 
 
 def _to_key(row: RowMapping) -> Key:
-    return Key(
-        key_id=row["key_id"],
-        name=row["name"],
-        role=row["role"],
-        scope=Scope(row["tenant"], None if row["books"] is None else tuple(row["books"])),
-        created_at=row["created_at"],
-        revoked_at=row["revoked_at"],
-        last_used_at=row["last_used_at"],
-        origins=tuple(row["origins"] or ()),
-    )
+    plain = {name: row[name] for name in ("key_id", "name", "role", "created_at", "revoked_at", "last_used_at")}
+    scope = Scope(row["tenant"], None if row["books"] is None else tuple(row["books"]))
+    return Key(**plain, scope=scope, origins=tuple(row["origins"] or ()))

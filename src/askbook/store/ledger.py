@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, RowMapping, Select, delete, func, select, type_coerce, update
+from sqlalchemy import ColumnElement, Row, RowMapping, Select, delete, func, select, true, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import NullType
 
@@ -67,7 +67,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class LessonChange:
-    """A lesson as readers see it from the commit on, in place of the files that it replaces."""
+    """A new version of a lesson; it takes the place of the files that it replaces."""
 
     lesson: Lesson
     drafts: tuple[DraftChunk, ...]
@@ -88,6 +88,7 @@ _UNEMBEDDED = (
     .scalar_subquery()
     .label("unembedded_chunks")
 )
+_CHUNKS_IN_ORDER = select(chunks).order_by(chunks.c.source_file, chunks.c.chunk_index)
 
 
 class Ledger:
@@ -102,31 +103,19 @@ class Ledger:
 
     async def live_chunks(self, book_id: str, point_ids: Sequence[str]) -> dict[str, Chunk]:
         """The points that are live, with their chunks."""
+        moments = _as_stored(chunks.c.updated_at), _as_stored(chunks.c.embedded_at)
+        live = select(chunks.c.point_id, books.c.revision, *moments).join(books, books.c.book_id == chunks.c.book_id)
         found: dict[str, Chunk] = {}
         async with self.database.reading() as connection:
             for some in slices(point_ids):
-                found |= await self._load_chunks(connection, book_id, some)
+                query = live.where(chunks.c.book_id == book_id, chunks.c.point_id.in_(some))
+                states: dict[str, State] = {row[0]: tuple(row) for row in await connection.execute(query)}
+                known = {point_id: self._chunks.get(state) for point_id, state in states.items()}
+                if missing := [point_id for point_id, chunk in known.items() if chunk is None]:
+                    rows = (await connection.execute(select(chunks).where(chunks.c.point_id.in_(missing)))).mappings()
+                    known |= {row["point_id"]: self._chunks.put(states[row["point_id"]], to_chunk(row)) for row in rows}
+                found |= {point_id: chunk for point_id, chunk in known.items() if chunk is not None}
         return found
-
-    async def _load_chunks(
-        self, connection: AsyncConnection, book_id: str, point_ids: Sequence[str]
-    ) -> dict[str, Chunk]:
-        query = (
-            select(
-                chunks.c.point_id, books.c.revision, _as_stored(chunks.c.updated_at), _as_stored(chunks.c.embedded_at)
-            )
-            .join(books, books.c.book_id == chunks.c.book_id)
-            .where(chunks.c.book_id == book_id, chunks.c.point_id.in_(point_ids))
-        )
-        states: dict[str, State] = {row[0]: (row[0], row[1], row[2], row[3]) for row in await connection.execute(query)}
-        known = {point_id: self._chunks.get(state) for point_id, state in states.items()}
-        missing = [point_id for point_id, chunk in known.items() if chunk is None]
-        if missing:
-            query = select(chunks).where(chunks.c.point_id.in_(missing))
-            for row in (await connection.execute(query)).mappings():
-                point_id = row["point_id"]
-                known[point_id] = self._chunks.put(states[point_id], to_chunk(row))
-        return {point_id: chunk for point_id, chunk in known.items() if chunk is not None}
 
     async def term_frequencies(self, book_id: str, term_ids: Sequence[int]) -> tuple[int, int, dict[int, int]]:
         """The book's revision, how many chunks it has, and how many of them hold each term."""
@@ -154,11 +143,8 @@ class Ledger:
             select(lessons.c.source_file)
             .where(lessons.c.book_id == book_id, lessons.c.parent_doc_id == parent_doc_id)
             .order_by(lessons.c.ingested_at.desc())
-            .limit(1)
         )
-        async with self.database.reading() as connection:
-            source_file = await connection.scalar(newest)
-            found = await _load_chunks(connection, book_id, source_file) if source_file else []
+        _, found = await self._load_around(book_id, newest)
         if not found:
             raise NotFound(f"there is no lesson {parent_doc_id} in the book {to_public_id(book_id)}")
         return found
@@ -170,13 +156,21 @@ class Ledger:
             .where(chunks.c.book_id == book_id, chunks.c.chunk_id == chunk_id)
             .order_by(chunks.c.updated_at.desc())
         )
+        place, lesson = await self._load_around(book_id, here)
+        if place is None:
+            raise NotFound(f"there is no chunk {chunk_id} in the book {to_public_id(book_id)}")
+        return lesson[max(0, place[1] - reach) : place[1] + reach + 1]
+
+    async def _load_around(
+        self, book_id: str, place: Select[*tuple[Any, ...]]
+    ) -> tuple[Row[*tuple[Any, ...]] | None, list[Chunk]]:
+        """The first row of a query for a source file, and the chunks of that file in order."""
         async with self.database.reading() as connection:
-            place = (await connection.execute(here)).first()
-            if place is None:
-                raise NotFound(f"there is no chunk {chunk_id} in the book {to_public_id(book_id)}")
-            source_file, at = place
-            lesson = await _load_chunks(connection, book_id, source_file)
-            return lesson[max(0, at - reach) : at + reach + 1]
+            found = (await connection.execute(place.limit(1))).first()
+            if found is None:
+                return None, []
+            query = _CHUNKS_IN_ORDER.where(chunks.c.book_id == book_id, chunks.c.source_file == found[0])
+            return found, [to_chunk(row) for row in (await connection.execute(query)).mappings()]
 
     async def load_outline(self, book_id: str) -> Outline:
         """Every lesson in book order, with its titles and headings; kept in memory until the book changes."""
@@ -237,21 +231,27 @@ class Ledger:
     async def load_records(self, book_id: str) -> dict[str, LessonRecord]:
         """Every indexed file of a book."""
         query = select(lessons).where(lessons.c.book_id == book_id).order_by(lessons.c.source_file)
-        return {row["source_file"]: _to_lesson_record(row) for row in await self.database.load(query)}
+        plain = [name for name in LessonRecord.__slots__ if name in lessons.c and name != "chunk_ids"]
+        return {
+            row["source_file"]: LessonRecord(
+                **{name: row[name] for name in plain},
+                chunk_ids=tuple(row["chunk_ids"]),
+                chunk_count=len(row["chunk_ids"]),
+            )
+            for row in await self.database.load(query)
+        }
 
     async def load_drafts(self, book_id: str, source_files: Sequence[str] | None = None) -> list[DraftChunk]:
         """The live chunks of some files, or of the whole book, with their points."""
-        query = select(chunks).where(chunks.c.book_id == book_id).order_by(chunks.c.source_file, chunks.c.chunk_index)
-        statements = (
-            [query]
-            if source_files is None
-            else [query.where(chunks.c.source_file.in_(some)) for some in slices(source_files)]
+        query = _CHUNKS_IN_ORDER.where(chunks.c.book_id == book_id)
+        parts = (
+            [chunks.c.source_file.in_(some) for some in slices(source_files)] if source_files is not None else [true()]
         )
         async with self.database.reading() as connection:
             return [
                 DraftChunk(row["point_id"], to_chunk(row), row["embedded"])
-                for statement in statements
-                for row in (await connection.execute(statement)).mappings()
+                for part in parts
+                for row in (await connection.execute(query.where(part))).mappings()
             ]
 
     # --- changing a book --------------------------------------------------------------------------
@@ -284,8 +284,7 @@ class Ledger:
             await self._remove_files(connection, book_id, gone)
             await _insert(connection, lessons, [_lesson_row(change, now) for change in changes])
             await _insert(connection, chunks, [_chunk_row(draft, now) for draft in drafts])
-            for some in slices([draft.point_id for draft in drafts]):
-                await connection.execute(delete(doomed_points).where(doomed_points.c.point_id.in_(some)))
+            await strike_doomed(connection, [draft.point_id for draft in drafts])
             await self._count_terms(connection, book_id, term_changes)
             await _bump(connection, book_id)
 
@@ -354,7 +353,7 @@ class Ledger:
             for some in slices(point_ids):
                 await connection.execute(update(chunks).where(chunks.c.point_id.in_(some)).values(values))
 
-    # --- what is to be forgotten ------------------------------------------------------------------
+    # --- points to forget -------------------------------------------------------------------------
 
     async def load_doomed(self, book_id: str) -> list[str]:
         """Points that may lie in the index and must go. A live point is never among them."""
@@ -369,20 +368,19 @@ class Ledger:
     async def strike_doomed(self, point_ids: Sequence[str]) -> None:
         """These are gone from the index."""
         async with self.database.writing() as connection:
-            for some in slices(point_ids):
-                await connection.execute(delete(doomed_points).where(doomed_points.c.point_id.in_(some)))
+            await strike_doomed(connection, point_ids)
 
     # --- which embedder made the index ------------------------------------------------------------
 
     async def load_embedder(self, collection: str) -> tuple[str | None, str]:
-        """The embedder that made the index, and the collection that it lies in."""
+        """The embedder that made the index, and the collection that holds it."""
         query = select(indexes.c.embedder, indexes.c.stored_in).where(indexes.c.collection == collection)
         for row in await self.database.load(query):
             return row["embedder"], row["stored_in"] or collection
         return None, collection
 
     async def save_embedder(self, collection: str, embedder: str, dimension: int, stored_in: str = "") -> None:
-        """Note where the index lies and which embedder made it."""
+        """Note which embedder made the index and which collection holds it."""
         row = {"collection": collection, "embedder": embedder, "dimension": dimension, "stored_in": stored_in}
         await self.database.save(self.database.upsert(indexes, row))
 
@@ -464,15 +462,6 @@ def _as_stored(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return type_coerce(column, NullType())
 
 
-async def _load_chunks(connection: AsyncConnection, book_id: str, source_file: str) -> list[Chunk]:
-    query = (
-        select(chunks)
-        .where(chunks.c.book_id == book_id, chunks.c.source_file == source_file)
-        .order_by(chunks.c.chunk_index)
-    )
-    return [to_chunk(row) for row in (await connection.execute(query)).mappings()]
-
-
 async def _load_headings(connection: AsyncConnection, book_id: str) -> tuple[list[LessonRow], dict[str, list[str]]]:
     """Each lesson with the way to it, and the texts of its chunks in order."""
     named = [lessons.c[field.name] for field in fields(LessonRow) if field.name != "path"]
@@ -488,6 +477,11 @@ async def _load_headings(connection: AsyncConnection, book_id: str) -> tuple[lis
     for source_file, text in await connection.execute(query.order_by(chunks.c.source_file, chunks.c.chunk_index)):
         texts.setdefault(source_file, []).append(text)
     return rows, texts
+
+
+async def strike_doomed(connection: AsyncConnection, point_ids: Sequence[str]) -> None:
+    for some in slices(point_ids):
+        await connection.execute(delete(doomed_points).where(doomed_points.c.point_id.in_(some)))
 
 
 async def _bump(connection: AsyncConnection, book_id: str) -> None:
@@ -514,12 +508,7 @@ def _lesson_row(change: LessonChange, now: datetime) -> dict[str, Any]:
     return own | {column.name: getattr(change.lesson, column.name) for column in lessons.c if column.name not in own}
 
 
-def _to_lesson_record(row: RowMapping) -> LessonRecord:
-    values = {field.name: row[field.name] for field in fields(LessonRecord) if field.name in row}
-    return LessonRecord(**{**values, "chunk_ids": tuple(row["chunk_ids"])}, chunk_count=len(row["chunk_ids"]))
-
-
-# Chunk fields that have a column of their own; the rest lies in `details`.
+# Chunk fields that have a column of their own; the rest is in `details`.
 COLUMNS = frozenset(chunks.c.keys()) & {field.name for field in fields(Chunk)}
 DETAILS = [field.name for field in fields(Chunk) if field.name not in COLUMNS and field.name != "id"]
 

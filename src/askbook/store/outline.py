@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from askbook.domain import Outline, OutlineLesson, OutlineSection
 
@@ -48,7 +48,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class PlacedSection:
-    """A section of a lesson, and where its heading stands: in which chunk, and where in that."""
+    """A section of a lesson, the chunk that its heading is in, and the heading's place in that chunk."""
 
     section: OutlineSection
     chunk: int
@@ -138,38 +138,20 @@ def build_outline(
     by_module: defaultdict[str, list[LessonRow]] = defaultdict(list)
     for row in rows:
         by_module[row.module].append(row)
-    modules = sorted(by_module.values(), key=_module_order)
-    lessons = [lesson for module in modules for lesson in _name_lessons(title, module)]
-    return Outline(
-        book_id,
-        title,
-        tuple(
-            replace(
-                lesson,
-                sections=tuple(
-                    placed.section for placed in place_sections(lesson.title, texts.get(lesson.source_file, ()))
-                ),
+    lessons: list[OutlineLesson] = []
+    for module in sorted(by_module.values(), key=_module_order):
+        module_title = _name_module(title, module)
+        for row in sorted(module, key=lambda row: (row.chapter, row.lesson, row.source_file)):
+            placed = place_sections(row.title, texts.get(row.source_file, ()))
+            lessons.append(
+                OutlineLesson(
+                    **{name: getattr(row, name) for name in LessonRow.__slots__ if name != "path"},
+                    module_title=row.above[0] if len(row.above) == 2 else module_title,
+                    chapter_title=_name_chapter(row, module_title),
+                    sections=tuple(place.section for place in placed),
+                )
             )
-            for lesson in lessons
-        ),
-        revision,
-    )
-
-
-def _name_lessons(book_title: str, rows: Sequence[LessonRow]) -> Iterator[OutlineLesson]:
-    module_title = _name_module(book_title, rows)
-    for row in sorted(rows, key=lambda row: (row.chapter, row.lesson, row.source_file)):
-        yield OutlineLesson(
-            module=row.module,
-            module_title=row.above[0] if len(row.above) == 2 else module_title,
-            chapter=row.chapter,
-            chapter_title=_name_chapter(row, module_title),
-            lesson=row.lesson,
-            title=row.title,
-            url=row.url,
-            source_file=row.source_file,
-            parent_doc_id=row.parent_doc_id,
-        )
+    return Outline(book_id, title, tuple(lessons), revision)
 
 
 def _name_module(book_title: str, rows: Sequence[LessonRow]) -> str:

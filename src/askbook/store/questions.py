@@ -12,13 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from askbook.domain import (
     Answer,
-    ConfidenceLevel,
     Feedback,
     NearSection,
     OpenQuestion,
     Opinion,
     Refusal,
-    RefusalReason,
     Reply,
     Scope,
     Thread,
@@ -78,13 +76,16 @@ class Questions:
         values = {"helpful": helpful, "comment": said or None, "given_at": self.clock()}
         thread_id = to_storable(thread_id).lower()
         async with self.database.writing() as connection:
-            if position is None:
-                position = await _last_answer(connection, thread_id, owner)
-            if position is None or not await _has_answer(connection, owner, thread_id, position):
+            mine = threads.c.thread_id == thread_id, threads.c.owner == to_storable(owner)
+            # Locked, so that it is not deleted meanwhile.
+            turns = await connection.scalar(select(threads.c.turn_count).where(*mine).with_for_update())
+            place = 2 * (turns or 0) - 1 if position is None else position
+            here = messages.c.thread_id == thread_id, messages.c.position == place, messages.c.role == "assistant"
+            if turns is None or await connection.scalar(select(messages.c.position).where(*here)) is None:
                 raise NotFound("there is no such answer", "Name the session, and the place of an answer in it.")
-            thumb = {"thread_id": thread_id, "position": position, **values}
+            thumb = {"thread_id": thread_id, "position": place, **values}
             await connection.execute(self.database.upsert(feedback, thumb))
-        return Feedback(thread_id, position, helpful, values["comment"], values["given_at"])
+        return Feedback(thread_id, place, helpful, values["comment"], values["given_at"])
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -106,14 +107,24 @@ class Questions:
 
     async def load_usage(self, scope: Scope, book_id: str | None, since: datetime) -> list[UsageDay]:
         """The days on which something was asked, the oldest first."""
-        day = self._day_of(asked.c.asked_at)
+        # As `2026-11-16`, in UTC.
+        day = func.date(asked.c.asked_at)
+        if self.database.engine.dialect.name == "postgresql":
+            day = func.to_char(func.timezone("UTC", asked.c.asked_at), "YYYY-MM-DD")
         kind = (day, asked.c.refusal, asked.c.level, feedback.c.helpful)
         query = select(*kind, func.count()).outerjoin(feedback, _ITS_THUMB).where(*_which(scope, book_id, since))
         days: dict[str, UsageDay] = {}
         async with self.database.reading() as connection:
             for named, refusal, level, helpful, count in await connection.execute(query.group_by(*kind).order_by(day)):
                 before = days.get(named) or UsageDay(date.fromisoformat(named))
-                days[named] = _count(before, refusal, level, helpful, count)
+                days[named] = replace(
+                    before,
+                    asked=before.asked + count,
+                    levels=_add(before.levels, level, count),
+                    refused=_add(before.refused, refusal, count),
+                    helpful=before.helpful + count * (helpful is True),
+                    unhelpful=before.unhelpful + count * (helpful is False),
+                )
         return list(days.values())
 
     async def load_opinions(self, scope: Scope, book_id: str | None, since: datetime, limit: int) -> list[Opinion]:
@@ -126,32 +137,6 @@ class Questions:
             .limit(limit)
         )
         return [Opinion(**row) for row in await self.database.load(query)]
-
-    def _day_of(self, moment: ColumnElement[datetime]) -> ColumnElement[str]:
-        """`2026-11-16`, in UTC."""
-        if self.database.engine.dialect.name == "postgresql":
-            return func.to_char(func.timezone("UTC", moment), "YYYY-MM-DD")
-        return func.date(moment)
-
-
-# --- inside a transaction -------------------------------------------------------------------------
-
-
-async def _has_answer(connection: AsyncConnection, owner: str, thread_id: str, position: int) -> bool:
-    """Whether the owner has this answer. Locked, so that it is not deleted meanwhile."""
-    mine = select(threads.c.thread_id).where(threads.c.thread_id == thread_id, threads.c.owner == to_storable(owner))
-    if await connection.scalar(mine.with_for_update()) is None:
-        return False
-    answer = select(messages.c.position).where(
-        messages.c.thread_id == thread_id, messages.c.position == position, messages.c.role == "assistant"
-    )
-    return await connection.scalar(answer) is not None
-
-
-async def _last_answer(connection: AsyncConnection, thread_id: str, owner: str) -> int | None:
-    query = select(threads.c.turn_count).where(threads.c.thread_id == thread_id, threads.c.owner == to_storable(owner))
-    turns = await connection.scalar(query)
-    return 2 * turns - 1 if turns else None
 
 
 def _which(scope: Scope | None, book_id: str | None, since: datetime | None) -> list[ColumnElement[bool]]:
@@ -176,19 +161,6 @@ def _to_nearest(reply: Reply) -> dict[str, str] | None:
     chunk = found[0].chunk
     section = NearSection(chunk.way_in_book, chunk.url, chunk.source_file, chunk.parent_doc_id)
     return {name: to_storable(value) for name, value in asdict(section).items()}
-
-
-def _count(
-    day: UsageDay, refusal: RefusalReason | None, level: ConfidenceLevel | None, helpful: bool | None, count: int
-) -> UsageDay:
-    return replace(
-        day,
-        asked=day.asked + count,
-        levels=_add(day.levels, level, count),
-        refused=_add(day.refused, refusal, count),
-        helpful=day.helpful + count * (helpful is True),
-        unhelpful=day.unhelpful + count * (helpful is False),
-    )
 
 
 def _add(counts: Mapping[_Name, int], name: _Name | None, count: int) -> Mapping[_Name, int]:

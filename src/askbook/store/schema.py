@@ -1,4 +1,4 @@
-"""The tables, the same on SQLite and PostgreSQL. A new database is made from them; migrations/ brings an older one here."""
+"""The tables, the same on SQLite and PostgreSQL. A new database is made from them; migrations/ updates an older one."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from sqlalchemy import (
     TypeDecorator,
 )
 from sqlalchemy.dialects.postgresql import JSONB
+
+from askbook.domain import Job
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -151,15 +153,7 @@ suggestions = Table(
     Column("questions", JSON, nullable=False),
 )
 
-COUNTS = (
-    "files_processed",
-    "files_skipped",
-    "files_total",
-    "chunks_created",
-    "chunks_deleted",
-    "chunks_embedded",
-    "chunks_to_embed",
-)
+COUNTS = tuple(name for name in Job.__slots__ if name.startswith(("files_", "chunks_")))
 """What a job counts."""
 
 jobs = Table(
@@ -207,6 +201,8 @@ shards = Table(
 )
 
 JSONB_WHERE_KNOWN = JSON().with_variant(JSONB(), "postgresql")
+# NULL, not a JSON null, where there is nothing.
+JSON_OR_NULL = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
 threads = Table(
     "threads",
@@ -257,13 +253,13 @@ keys = Table(
     Column("name", Text, nullable=False),
     Column("tenant", String(24), nullable=False),
     Column("role", String(16), nullable=False),
-    # NULL, not a JSON null, where a key may read all books.
-    Column("books", JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")),
+    # NULL where a key may read all books.
+    Column("books", JSON_OR_NULL),
     Column("created_at", UtcDateTime, nullable=False),
     Column("revoked_at", UtcDateTime),
     Column("last_used_at", UtcDateTime),
-    # Likewise NULL for a key that is its bearer's secret.
-    Column("origins", JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")),
+    # NULL for a key that is its bearer's secret.
+    Column("origins", JSON_OR_NULL),
 )
 
 
@@ -286,7 +282,7 @@ asked = Table(
     Column("refusal", String(32)),
     Column("confidence", Float),
     Column("selected", Boolean, nullable=False),
-    Column("nearest", JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")),
+    Column("nearest", JSON_OR_NULL),
     Column("asked_at", UtcDateTime, nullable=False),
     Column("level", String(16)),
     _of_an_answer(),

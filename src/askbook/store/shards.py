@@ -34,7 +34,7 @@ class Shard:
     files: tuple[str, ...]
     """Whose chunks are to be embedded once they are written."""
     content: bytes | None = None
-    """What is to be written; whoever planned it knows how to read it."""
+    """The lessons to write, packed by `ingest.plan`."""
 
 
 class Shards:
@@ -64,7 +64,7 @@ class Shards:
         await self.database.save(delete(shards).where(shards.c.job_id == job_id))
 
     async def take(self, job_id: int, owner: str, silence: timedelta, embeds: bool) -> Shard | None:
-        """The next free step: all shards are written before the first is embedded, and embedded before one is finished."""
+        """The next free step: all shards are written before any is embedded, and embedded before the job ends."""
         other = shards.alias()
         undone = exists().where(other.c.job_id == job_id, other.c.step.not_in(["finish", "done"]))
         ready = or_(
@@ -99,7 +99,7 @@ class Shards:
         counts: Mapping[str, int],
         tell: Callable[[Mapping[str, int]], None] = lambda _: None,
     ) -> AsyncIterator[None]:
-        """The step ends with the transaction, if the owner still holds the shard as it begins; then the shard is free."""
+        """The step ends with the transaction if the owner still holds the shard at its start, and frees it."""
         mine = select(shards.c.number).where(_is(shard), shards.c.step == shard.step, shards.c.owner == owner)
         _check_mine(len((await connection.execute(mine.with_for_update())).all()))
         yield

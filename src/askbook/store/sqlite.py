@@ -1,7 +1,7 @@
 """SQLite in a thread of its own, with one trip there for a statement.
 
-aiosqlite makes four: for a cursor, the statement, its rows, and the cursor's end. A question has some twenty statements,
-and where fifty readers ask at once the trips cost more than what is done there.
+aiosqlite makes four: for a cursor, the statement, its rows, and the cursor's end. A question has some twenty
+statements, and when fifty readers ask at once the trips cost more than the work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Threads: conversations about a book, each kept for its owner.
 
-A message is a row of its own, not a part of one JSON document: an exchange appends two rows and rewrites nothing, and the
-last fifty are read without the rest.
+A message is a row of its own, not a part of one JSON document: an exchange appends two rows and rewrites nothing, and
+the last fifty are read without the rest.
 """
 
 from __future__ import annotations
@@ -36,12 +36,8 @@ Along = Callable[[AsyncConnection, Thread], Awaitable[None]]
 """Writes in the same transaction as an exchange; gets the thread as it is after it."""
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Threads:
-    def __init__(self, database: Database, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, database: Database, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.database = database
         self.clock = clock
 
@@ -80,23 +76,39 @@ class Threads:
         _check_exchange(question, answer, tokens_used)
         async with self.database.writing() as connection:
             if not thread.turn_count:
-                first = self.database.insert(threads).values(_first_row(thread, question))
-                await connection.execute(first.on_conflict_do_nothing(index_elements=["thread_id"]))
+                first = {
+                    "thread_id": thread.thread_id,
+                    "book_id": thread.book_id,
+                    "owner": thread.owner,
+                    "title": _to_title(question.content),
+                    "metadata": {},
+                    "tokens_used": 0,
+                    "turn_count": 0,
+                    "created_at": question.timestamp,
+                    "updated_at": question.timestamp,
+                }
+                new = self.database.insert(threads).values(first)
+                await connection.execute(new.on_conflict_do_nothing(index_elements=["thread_id"]))
             found = await _find_row(connection, thread.thread_id, lock=True)
             row = _own(found, thread.thread_id, thread.owner, thread.book_id)
-            exchange = _in_order(row["updated_at"], question, answer)
+            # Of two questions asked at once, the slower is saved after the faster one's answer: times never run backwards.
+            asked_at = max(row["updated_at"], question.timestamp)
+            answered_at = max(asked_at, answer.timestamp)
+            exchange = replace(question, timestamp=asked_at), replace(answer, timestamp=answered_at)
             await connection.execute(insert(messages), _message_rows(row, exchange))
             changes = {
                 "turn_count": row["turn_count"] + 1,
-                "updated_at": exchange[1].timestamp,
+                "updated_at": answered_at,
                 "archived_at": None,
                 "tokens_used": row["tokens_used"] + tokens_used,
                 "model": row["model"] if model is None else to_storable(model),
                 "metadata": _merge(row["metadata"], thread.metadata, metadata),
             }
-            same = threads.c.thread_id == thread.thread_id
-            await connection.execute(update(threads).where(same).values(changes))
-            saved = await _save_topics(connection, await self._load(connection, {**row, **changes}))
+            saved = await self._load(connection, {**row, **changes})
+            if saved.turn_count >= SUMMARY_FROM:
+                changes["topic_summary"] = describe_topics(saved.messages)
+                saved = replace(saved, topic_summary=changes["topic_summary"])
+            await connection.execute(update(threads).where(threads.c.thread_id == thread.thread_id).values(changes))
             if along is not None:
                 await along(connection, saved)
             return saved
@@ -137,9 +149,6 @@ class Threads:
 
     # --- keeping ----------------------------------------------------------------------------------
 
-    async def rename(self, thread_id: str, title: str, owner: str = "") -> Thread:
-        return await self.change(thread_id, owner, title)
-
     async def change(
         self,
         thread_id: str,
@@ -178,11 +187,16 @@ class Threads:
         return Thread(thread_id, to_storable(book_id), to_storable(owner), (), now, now, metadata=_merge(metadata))
 
     async def _load(self, connection: AsyncConnection, row: RowMapping | dict[str, Any]) -> Thread:
-        turns = row["turn_count"]
-        live = await _load_messages(connection, row["thread_id"], turns, since=_first_live(turns))
-        earlier = await _load_earlier_calls(connection, row["thread_id"], _first_live(turns))
-        history = (*earlier, *(call for message in live for call in message.tool_calls))
-        return replace(self._to_thread(row), messages=live, retrieval_history=history)
+        thread_id, turns = row["thread_id"], row["turn_count"]
+        first = _first_live(turns)
+        live = await _load_messages(connection, thread_id, turns, since=first)
+        calls: list[Retrieval] = []
+        if first:
+            query = select(messages.c.tool_calls).where(messages.c.thread_id == thread_id, messages.c.position < first)
+            archived = (await connection.execute(query.order_by(messages.c.position))).scalars()
+            calls = [_to_retrieval(call) for message in archived for call in message]
+        calls += [call for message in live for call in message.tool_calls]
+        return replace(self._to_thread(row), messages=live, retrieval_history=tuple(calls))
 
     def _to_thread(self, row: RowMapping | dict[str, Any]) -> Thread:
         # A silent thread is archived, whether or not `archive_idle` came by.
@@ -245,29 +259,9 @@ def _clean_json(value: Any) -> Any:
 # --- words to rows --------------------------------------------------------------------------------
 
 
-def _first_row(thread: Thread, question: Message) -> dict[str, Any]:
-    return {
-        "thread_id": thread.thread_id,
-        "book_id": thread.book_id,
-        "owner": thread.owner,
-        "title": _to_title(question.content),
-        "metadata": {},
-        "tokens_used": 0,
-        "turn_count": 0,
-        "created_at": question.timestamp,
-        "updated_at": question.timestamp,
-    }
-
-
 def _to_title(question: str) -> str:
     line = to_storable(" ".join(question.split()))
     return line if len(line) <= TITLE_MAX else f"{line[: TITLE_MAX - 1].rstrip()}…"
-
-
-def _in_order(last: datetime, question: Message, answer: Message) -> tuple[Message, Message]:
-    """Times never run backwards: of two questions asked at once, the slower is saved after the faster one's answer."""
-    asked = max(last, question.timestamp)
-    return replace(question, timestamp=asked), replace(answer, timestamp=max(asked, answer.timestamp))
 
 
 def _message_rows(row: RowMapping, exchange: Sequence[Message]) -> list[dict[str, Any]]:
@@ -280,15 +274,14 @@ def _message_rows(row: RowMapping, exchange: Sequence[Message]) -> list[dict[str
             "timestamp": message.timestamp,
             "confidence": message.confidence,
             "cited": [_clean_json(asdict(cited)) for cited in message.cited],
-            "tool_calls": [_from_retrieval(call) for call in message.tool_calls],
+            "tool_calls": [
+                _clean_json({**asdict(call), "timestamp": call.timestamp.astimezone(UTC).isoformat()})
+                for call in message.tool_calls
+            ],
             "refusal": message.refusal,
         }
         for position, message in enumerate(exchange, start=2 * row["turn_count"])
     ]
-
-
-def _from_retrieval(call: Retrieval) -> dict[str, Any]:
-    return _clean_json({**asdict(call), "timestamp": call.timestamp.astimezone(UTC).isoformat()})
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -323,44 +316,18 @@ async def _load_messages(
     return tuple(_to_message(row, archived=row["position"] < _first_live(turns)) for row in rows)
 
 
-async def _load_earlier_calls(connection: AsyncConnection, thread_id: str, first_live: int) -> list[Retrieval]:
-    if not first_live:
-        return []
-    query = select(messages.c.tool_calls).where(messages.c.thread_id == thread_id, messages.c.position < first_live)
-    earlier = (await connection.execute(query.order_by(messages.c.position))).scalars()
-    return [_to_retrieval(call) for calls in earlier for call in calls]
-
-
-async def _save_topics(connection: AsyncConnection, thread: Thread) -> Thread:
-    if thread.turn_count < SUMMARY_FROM:
-        return thread
-    summary = describe_topics(thread.messages)
-    if summary != thread.topic_summary:
-        same = threads.c.thread_id == thread.thread_id
-        await connection.execute(update(threads).where(same).values(topic_summary=summary))
-    return replace(thread, topic_summary=summary)
-
-
 def _first_live(turns: int) -> int:
     """The position of the oldest live message, which is also how many are archived."""
     return max(0, 2 * turns - LIVE_MESSAGES)
 
 
 def _to_message(row: RowMapping, archived: bool) -> Message:
-    return Message(
-        role=row["role"],
-        content=row["content"],
-        timestamp=row["timestamp"],
-        confidence=row["confidence"],
-        cited=tuple(map(_to_cited, row["cited"])),
-        tool_calls=tuple(map(_to_retrieval, row["tool_calls"])),
-        refusal=row["refusal"],
-        archived=archived,
+    plain = {name: row[name] for name in ("role", "content", "timestamp", "confidence", "refusal")}
+    cited = tuple(
+        Cited(**{**saved, "quotes": tuple(Quote(**quote) for quote in saved.get("quotes", ()))})
+        for saved in row["cited"]
     )
-
-
-def _to_cited(saved: Mapping[str, Any]) -> Cited:
-    return Cited(**{**saved, "quotes": tuple(Quote(**quote) for quote in saved.get("quotes", ()))})
+    return Message(**plain, cited=cited, tool_calls=tuple(map(_to_retrieval, row["tool_calls"])), archived=archived)
 
 
 def _to_retrieval(call: Mapping[str, Any]) -> Retrieval:

@@ -45,7 +45,11 @@ def describe_topics(messages: Sequence[Message]) -> str | None:
     told = list(dict.fromkeys(phrase for phrases in (*cited, *asked) for phrase in phrases))
     # A phrase that came up once is a topic only where there is no other.
     telling = [phrase for phrase in told if _weigh(phrase, weights) >= 2]
-    return _join(_choose(telling or told, weights))
+    topics = _choose(telling or told, weights)
+    while len(topics) > 1 and len("; ".join(topics)) > SUMMARY_MAX:
+        topics.pop()
+    summary = "; ".join(topics)
+    return (summary if len(summary) <= SUMMARY_MAX else f"{summary[: SUMMARY_MAX - 1]}…") or None
 
 
 def _headings(message: Message) -> list[str]:
@@ -110,10 +114,3 @@ def _choose(phrases: Sequence[str], weights: Counter[str]) -> list[str]:
             chosen.append(phrase)
             named.update(_keys(phrase))
     return chosen
-
-
-def _join(topics: Sequence[str]) -> str | None:
-    fitting = [topics[:count] for count in range(len(topics), 0, -1) if len("; ".join(topics[:count])) <= SUMMARY_MAX]
-    if fitting:
-        return "; ".join(fitting[0])
-    return f"{topics[0][: SUMMARY_MAX - 1]}…" if topics else None

@@ -102,11 +102,10 @@ def _load(weights: Weights, threads: int) -> _Model:
 
 def _embed(texts: list[str], model: _Model) -> list[Vector]:
     encodings = model.tokenizer.encode_batch([printable(text) for text in texts], add_special_tokens=False)
-    return [_embed_windows(model, split_windows(encoding.ids)) for encoding in encodings]
-
-
-def _embed_windows(model: _Model, windows: Iterator[Window]) -> Vector:
-    return to_unit(np.sum([_run(model, one) * max(1, len(one)) for one in windows], axis=0))
+    return [
+        to_unit(np.sum([_run(model, window) * max(1, len(window)) for window in split_windows(encoding.ids)], axis=0))
+        for encoding in encodings
+    ]
 
 
 def split_windows(ids: Sequence[int]) -> Iterator[Window]:
@@ -120,18 +119,10 @@ def split_windows(ids: Sequence[int]) -> Iterator[Window]:
 
 def _run(model: _Model, window: Window) -> Vector:
     """One at a time: an int8 graph rounds by what else is in its batch, and a batch of such lengths gains no time."""
-    first, last = _special_ids(model.tokenizer)
-    ids = np.array([[first, *window, last]], dtype=_input_type(model.session))
+    first, last = model.tokenizer.encode("").ids
+    inputs = model.session.get_inputs()
+    ids = np.array([[first, *window, last]], dtype=np.int32 if inputs[0].type == "tensor(int32)" else np.int64)
     given = dict(zip(INPUTS, (ids, np.ones_like(ids), np.zeros_like(ids)), strict=True))
-    found: Any = model.session.run(None, {node.name: given[node.name] for node in model.session.get_inputs()})[0]
+    found: Any = model.session.run(None, {node.name: given[node.name] for node in inputs})[0]
     # A vector for each token, unless the graph has pooled them.
     return to_unit(found[0] if found.ndim == 2 else found[0].mean(axis=0))
-
-
-def _input_type(session: InferenceSession) -> type[np.integer[Any]]:
-    return np.int32 if session.get_inputs()[0].type == "tensor(int32)" else np.int64
-
-
-def _special_ids(tokenizer: Tokenizer) -> tuple[int, int]:
-    first, last = tokenizer.encode("").ids
-    return first, last

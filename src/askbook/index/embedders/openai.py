@@ -12,7 +12,11 @@ class OpenAIEmbedder(RemoteEmbedder):
     service = "The embedding service"
     key_setting = "OPENAI_API_KEY"
     base_url = "https://api.openai.com/v1"
-    dimensions = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}  # noqa: RUF012
+    dimensions = {  # noqa: RUF012
+        "text-embedding-3-small": 1536,
+        "text-embedding-3-large": 3072,
+        "text-embedding-ada-002": 1536,
+    }
     batch = 128
     path = "/embeddings"
     code = "E004"

@@ -39,8 +39,8 @@ class RemoteEmbedder:
         query_seconds: float | None = None,
         when_measured: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
-        """`query_seconds`: how long somebody who asks is kept waiting; None: as long as anybody. `when_measured` is told the
-        dimension of a model that is not known here, before its first vectors are handed out."""
+        """`query_seconds`: how long a question may wait; None: as long as a passage. `when_measured` gets the dimension
+        of an unknown model before its first vectors are returned."""
         self._model = model or next(iter(self.dimensions))
         self._dimension = self.dimensions.get(self._model, 0)
         self._query_seconds = query_seconds
@@ -69,7 +69,7 @@ class RemoteEmbedder:
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         starts = range(0, len(texts), self.batch)
-        return [one for at in starts for one in await self._embed(texts[at : at + self.batch], "passage")]
+        return [vector for at in starts for vector in await self._embed(texts[at : at + self.batch], "passage")]
 
     async def embed_query(self, text: str) -> Vector:
         return (await self._embed([text], "query"))[0]

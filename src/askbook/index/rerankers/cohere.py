@@ -23,7 +23,7 @@ class CohereReranker:
         breaker: Breaker | None = None,
         seconds: float | None = None,
     ) -> None:
-        """`seconds`: how long somebody who asks is kept waiting."""
+        """`seconds`: how long a search waits."""
         self._model = model
         self._seconds = seconds
         self._endpoint = Endpoint(

@@ -91,7 +91,11 @@ class VectorIndex(Protocol):
     async def close(self) -> None: ...
 
 
-async def holds_points(index: VectorIndex, book_id: str) -> bool:
-    async for _ in index.scroll_points(book_id):
-        return True
-    return False
+async def load_some(index: VectorIndex, book_id: str, most: int) -> list[tuple[str, bool]]:
+    """The first points of a book, each with whether it has a dense vector."""
+    points: list[tuple[str, bool]] = []
+    async for point in index.scroll_points(book_id):
+        points.append(point)
+        if len(points) == most:
+            break
+    return points

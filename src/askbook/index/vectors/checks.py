@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -73,16 +73,13 @@ def check_dimension(stored: int, asked: int) -> None:
 
 
 def split_batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
-    batch: list[T] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
         yield batch
 
 
 def to_hits(found: Iterable[Scored]) -> list[Hit]:
     """Best first, ties by id: no engine promises the order of ties."""
-    return sorted((Hit(str(one.id), float(one.score)) for one in found), key=lambda hit: (-hit.score, hit.point_id))
+    return sorted(
+        (Hit(str(point.id), float(point.score)) for point in found), key=lambda hit: (-hit.score, hit.point_id)
+    )

@@ -1,8 +1,8 @@
 """Qdrant's engine in this process, on a folder of this machine.
 
-No graph is ever built: a search scans, and misses nothing after heavy rewriting. Of a large index `optimize()` rounds the
-vectors to a byte a number; the scan takes .4 of the time then, and what it finds is scored anew by the vectors
-as they were: docs/decisions/0009-qdrant-edge-searches-exactly.md.
+No graph is ever built: a search scans, and misses nothing after heavy rewriting. Of a large index `optimize()` rounds
+the vectors to a byte a number. The scan then takes .4 of the time, and what it finds is scored again by the exact
+vectors: docs/decisions/0009-qdrant-edge-searches-exactly.md.
 """
 
 from __future__ import annotations
@@ -12,47 +12,39 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import qdrant_edge as edge
 
-from askbook.domain import Filters
 from askbook.errors import AskbookError, DataInUse, IndexUnavailable, StorageError
-from askbook.index.embedders.base import Vector
-from askbook.index.vectors.base import LOST, Hit, Point, Sparse
-from askbook.index.vectors.checks import (
-    check_dimension,
-    check_points,
-    check_sparse,
-    check_vector,
-    split_batches,
-    to_hits,
-)
-from askbook.index.vectors.payload import DENSE, INDEXED, KEYWORDS, IndexKind, build_filter, to_payload
+from askbook.index.vectors.base import LOST
+from askbook.index.vectors.checks import check_dimension
+from askbook.index.vectors.payload import DENSE, INDEXED, KEYWORDS, IndexKind
+from askbook.index.vectors.qdrant import QdrantIndex
 
 CONFIG = "edge_config.json"
-PAGE = 256
 ROUNDED_FROM, OVERSAMPLING = 50_000, 4.0
 """Points from which on `optimize()` rounds vectors, and how many times more are found by those than are asked for."""
 NEVER = 2**40
 ROOM = 64 * 2**20
-"""Free bytes below which the folder is not touched: on a full disk the engine's memory maps kill the process (SIGBUS)."""
+"""Free bytes that a write needs: on a full disk the engine's memory maps kill the process (SIGBUS)."""
 
 T = TypeVar("T")
 Update = edge.UpdateOperation
 
 
-class EdgeIndex:
+class EdgeIndex(QdrantIndex):
     """One process owns the folder, and one thread enters the shard."""
 
+    page = 256
+
     def __init__(self, path: Path, dimension: int, rounded_from: int = ROUNDED_FROM) -> None:
+        super().__init__(dimension)
         self._path = path
-        self._dimension = dimension
         self._rounded_from = rounded_from
         self._thread = ThreadPoolExecutor(1, "qdrant-edge")
         self._lock: int | None = None
@@ -60,7 +52,7 @@ class EdgeIndex:
 
     @classmethod
     async def open(cls, path: Path, dimension: int, anew: bool = False, rounded_from: int = ROUNDED_FROM) -> EdgeIndex:
-        """`dimension` 0: keywords only, whatever vectors the folder holds. `anew`: what it holds is thrown away."""
+        """`dimension` 0: keywords only, whatever vectors the folder holds. `anew`: what it holds is deleted."""
         index = cls(path, dimension, rounded_from)
         try:
             await index._run(partial(index._open, anew))
@@ -74,103 +66,68 @@ class EdgeIndex:
     async def take_dimension(self, dimension: int) -> None:
         await self._run(lambda: self._fit(self._open_shard, dimension))
 
-    async def save_points(self, points: Sequence[Point]) -> None:
-        check_points(points, self._dimension)
-        for batch in split_batches(points):
-            await self._update(Update.upsert_points([_to_edge(point) for point in batch]))
-
-    async def save_vectors(self, vectors: Mapping[str, Vector]) -> None:
-        for vector in vectors.values():
-            check_vector(vector, self._dimension)
-        for batch in split_batches(vectors):
-            await self._run(partial(self._save_vectors, {point_id: vectors[point_id] for point_id in batch}))
-
-    def _save_vectors(self, vectors: Mapping[str, Vector]) -> None:
-        _check_room(self._path)
-        # One missing point fails an update, after some of it was applied.
-        known = [str(record.id) for record in self._open_shard.retrieve(list(vectors), False, False)]
-        if known:
-            named = [edge.PointVectors(one, {DENSE: vectors[one].tolist()}) for one in known]
-            self._open_shard.update(Update.update_vectors(named))
-
-    async def forget_points(self, point_ids: Sequence[str]) -> None:
-        for batch in split_batches(point_ids):
-            await self._update(Update.delete_points(list(batch)))
-
     async def flush(self) -> None:
         await self._run(lambda: self._open_shard.flush())
 
     async def optimize(self) -> None:
-        await self._run(self._optimize)
+        def optimize() -> None:
+            _check_room(self._path, needed=sum(file.stat().st_blocks * 512 for file in self._path.rglob("*")))
+            self._open_shard.optimize()
 
-    def _optimize(self) -> None:
-        _check_room(self._path, needed=sum(file.stat().st_blocks * 512 for file in self._path.rglob("*")))
-        self._open_shard.optimize()
+        await self._run(optimize)
 
     async def drop(self) -> None:
         await self.close()
         await asyncio.to_thread(shutil.rmtree, self._path)
 
-    # --- reading
+    # --- points
 
-    async def load_vectors(self, point_ids: Sequence[str]) -> dict[str, Vector]:
-        if not self._dimension:
-            return {}
-        loaded: dict[str, Vector] = {}
-        for batch in split_batches(point_ids):
-            loaded |= await self._run(partial(self._load_vectors, batch))
-        return loaded
+    @property
+    def _words(self) -> Any:
+        return edge
 
-    def _load_vectors(self, point_ids: list[str]) -> dict[str, Vector]:
-        records = self._open_shard.retrieve(list(point_ids), False, [DENSE])
-        named: list[tuple[str, Any]] = [(str(record.id), record.vector) for record in records]
-        return {one: np.asarray(vector[DENSE], dtype=np.float32) for one, vector in named if vector and DENSE in vector}
+    async def _upsert(self, points: list[edge.Point]) -> None:
+        await self._update(Update.upsert_points(points))
 
-    async def find_dense(
-        self, vector: Vector, filters: Filters, limit: int, among: Sequence[str] | None = None
-    ) -> list[Hit]:
-        check_vector(vector, self._dimension)
+    async def _overwrite_known(self, vectors: Mapping[str, Any]) -> None:
+        def overwrite() -> None:
+            _check_room(self._path)
+            known = [str(record.id) for record in self._open_shard.retrieve(list(vectors), False, False)]
+            if known:
+                named = [edge.PointVectors(point_id, vectors[point_id]) for point_id in known]
+                self._open_shard.update(Update.update_vectors(named))
+
+        await self._run(overwrite)
+
+    async def _delete(self, point_ids: list[str]) -> None:
+        await self._update(Update.delete_points(list(point_ids)))
+
+    async def _update(self, operation: edge.UpdateOperation) -> None:
+        def update() -> None:
+            _check_room(self._path)
+            self._open_shard.update(operation)
+
+        await self._run(update)
+
+    async def _retrieve(self, point_ids: list[str]) -> Iterable[Any]:
+        return await self._run(lambda: self._open_shard.retrieve(list(point_ids), False, [DENSE]))
+
+    async def _nearest(self, query: Any, using: str, wanted: Any, limit: int, exact: bool) -> Iterable[Any]:
         rounded = edge.QuantizationSearchParams(rescore=True, oversampling=OVERSAMPLING)
-        params = edge.SearchParams(quantization=rounded) if among is None else edge.SearchParams(exact=True)
-        return await self._find(edge.Query.Nearest(vector.tolist(), using=DENSE), params, filters, limit, among)
-
-    async def find_keywords(
-        self, keywords: Sparse, filters: Filters, limit: int, among: Sequence[str] | None = None
-    ) -> list[Hit]:
-        check_sparse(keywords)
-        query, params = edge.Query.Nearest(_to_sparse(keywords), using=KEYWORDS), edge.SearchParams(exact=True)
-        return await self._find(query, params, filters, limit, among)
-
-    async def _find(
-        self, query: edge.Query, params: edge.SearchParams, filters: Filters, limit: int, among: Sequence[str] | None
-    ) -> list[Hit]:
         request = edge.QueryRequest(
-            query=query,
-            filter=build_filter(edge, filters, among),
+            query=edge.Query.Nearest(query, using=using),
+            filter=wanted,
             limit=limit,
-            params=params,
+            params=edge.SearchParams(exact=True) if exact else edge.SearchParams(quantization=rounded),
             with_payload=False,
         )
-        return to_hits(await self._run(lambda: self._open_shard.query(request)))
+        return await self._run(lambda: self._open_shard.query(request))
 
-    async def scroll_points(self, book_id: str) -> AsyncIterator[tuple[str, bool]]:
-        offset: Any = None
-        while True:
-            page, offset = await self._run(partial(self._scroll, book_id, offset))
-            for found in page:
-                yield found
-            if offset is None:
-                return
-
-    def _scroll(self, book_id: str, offset: Any) -> tuple[list[tuple[str, bool]], Any]:
-        of_book = build_filter(edge, Filters(book_id))
-        records, following = self._open_shard.scroll(_page(of_book, PAGE, offset))
-        point_ids = [str(record.id) for record in records]
-        if not self._dimension or not point_ids:
-            return [(point_id, False) for point_id in point_ids], following
-        embedded = edge.Filter(must=[edge.HasIdCondition(set(point_ids)), edge.HasVectorCondition(DENSE)])
-        with_vector = {str(record.id) for record in self._open_shard.scroll(_page(embedded, PAGE))[0]}
-        return [(point_id, point_id in with_vector) for point_id in point_ids], following
+    async def _scroll(self, wanted: Any, offset: Any) -> tuple[Iterable[Any], Any]:
+        request = edge.ScrollRequest(
+            offset=offset, limit=self.page, filter=wanted, with_payload=False, with_vector=False
+        )
+        return await self._run(lambda: self._open_shard.scroll(request))
 
     async def ping(self) -> None:
         await self._run(lambda: self._open_shard.info())
@@ -183,13 +140,6 @@ class EdgeIndex:
             self._thread.shutdown(wait=False)
 
     # --- on the thread
-
-    async def _update(self, operation: edge.UpdateOperation) -> None:
-        await self._run(partial(self._apply, operation))
-
-    def _apply(self, operation: edge.UpdateOperation) -> None:
-        _check_room(self._path)
-        self._open_shard.update(operation)
 
     async def _run(self, work: Callable[[], T]) -> T:
         try:
@@ -352,18 +302,3 @@ def _index_params(kind: IndexKind) -> Any:
     if kind == "integer":
         return edge.PayloadSchemaType.Integer
     return edge.KeywordIndexParams(is_tenant=kind == "tenant", prefix=kind == "prefix")
-
-
-def _page(wanted: edge.Filter, limit: int, offset: Any = None) -> edge.ScrollRequest:
-    return edge.ScrollRequest(offset=offset, limit=limit, filter=wanted, with_payload=False, with_vector=False)
-
-
-def _to_edge(point: Point) -> edge.Point:
-    vectors: dict[str, Any] = {KEYWORDS: _to_sparse(point.keywords)}
-    if point.dense is not None:
-        vectors[DENSE] = point.dense.tolist()
-    return edge.Point(point.point_id, vectors, to_payload(point.chunk))
-
-
-def _to_sparse(sparse: Sparse) -> edge.SparseVector:
-    return edge.SparseVector(indices=list(sparse.indices), values=list(sparse.values))

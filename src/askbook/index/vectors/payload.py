@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from dataclasses import fields
 from typing import Any, Literal
 
 from askbook.domain import Chunk, FacetValue, Filters
@@ -27,40 +27,21 @@ INDEXED: dict[str, IndexKind] = {
     "heading": "prefix",
 }
 
-HEADING_JOINT = " › "
+
+# What the ledger alone keeps, and what the payload has in a form of its own.
+_NOT_COPIED = {"id", "embed_text", "embed_hash", "embedded_at", "embedding_model", "start", "end", "pieces", "sections"}
+_NOT_COPIED |= {"heading_path", "facets", "created_at", "updated_at"}
+COPIED = [field.name for field in fields(Chunk) if field.name not in _NOT_COPIED]
 
 
 def to_payload(chunk: Chunk) -> dict[str, Any]:
     return {
         "chunk_id": chunk.id,
-        "book_id": chunk.book_id,
-        "module": chunk.module,
-        "chapter": chunk.chapter,
-        "lesson": chunk.lesson,
-        "hardware_tier": chunk.hardware_tier,
-        "proficiency_level": chunk.proficiency_level,
-        "layer": chunk.layer,
-        "parent_doc_id": chunk.parent_doc_id,
-        "content_hash": chunk.content_hash,
-        "source_file_hash": chunk.source_file_hash,
-        "text": chunk.text,
-        "section_title": chunk.section_title,
+        **{name: getattr(chunk, name) for name in COPIED},
         "heading_path": list(chunk.heading_path),
-        "heading": HEADING_JOINT.join(chunk.heading_path),
-        "source_file": chunk.source_file,
-        "url": chunk.url,
-        "chunk_index": chunk.chunk_index,
-        "total_chunks": chunk.total_chunks,
-        "prev_chunk_id": chunk.prev_chunk_id,
-        "next_chunk_id": chunk.next_chunk_id,
-        "word_count": chunk.word_count,
-        "token_count": chunk.token_count,
-        "char_count": chunk.char_count,
-        "first_line": chunk.first_line,
-        "last_line": chunk.last_line,
-        "version": chunk.version,
-        "created_at": _to_iso(chunk.created_at),
-        "updated_at": _to_iso(chunk.updated_at),
+        "heading": chunk.way,
+        "created_at": chunk.created_at.isoformat() if chunk.created_at else None,
+        "updated_at": chunk.updated_at.isoformat() if chunk.updated_at else None,
         "facet_tags": [_facet_tag(name, value) for name, value in chunk.facets.items()],
         **{f"facet_{name}": _plain(value) for name, value in chunk.facets.items()},
     }
@@ -74,43 +55,40 @@ def build_filter(words: Any, filters: Filters, among: Sequence[str] | None = Non
     return words.Filter(must=conditions)
 
 
-def _conditions(words: Any, filters: Filters) -> Iterator[Any]:
-    def field(key: str, **asks: Any) -> Any:
-        return words.FieldCondition(key=key, **asks)
+def filter_embedded(words: Any, point_ids: Sequence[str]) -> Any:
+    """Those of the points that have a dense vector."""
+    dense = {"vector" if is_edge(words) else "has_vector": DENSE}
+    return words.Filter(must=[_one_of(words, point_ids), words.HasVectorCondition(**dense)])
 
-    exact = {
-        "book_id": filters.book_id,
-        "module": filters.module,
-        "lesson": filters.lesson,
-        "layer": filters.layer,
-        "parent_doc_id": filters.parent_doc_id,
-    }
-    for key, value in exact.items():
-        if value is not None:
-            yield field(key, match=words.MatchValue(value=value))
-    if filters.hardware_tier is not None:
-        yield field("hardware_tier", range=_range(words, None, filters.hardware_tier))
-    if filters.chapter_min is not None or filters.chapter_max is not None:
-        yield field("chapter", range=_range(words, filters.chapter_min, filters.chapter_max))
-    if filters.proficiency_levels:
-        yield field("proficiency_level", match=words.MatchAny(any=list(filters.proficiency_levels)))
-    for name, values in filters.facets.items():
-        if values:
-            yield field("facet_tags", match=words.MatchAny(any=[_facet_tag(name, value) for value in values]))
+
+def is_edge(words: Any) -> bool:
+    return hasattr(words, "EdgeShard")
+
+
+def _conditions(words: Any, filters: Filters) -> Iterator[Any]:
+    for key in ("book_id", "module", "lesson", "layer", "parent_doc_id"):
+        if (value := getattr(filters, key)) is not None:
+            yield words.FieldCondition(key=key, match=words.MatchValue(value=value))
+    between = words.RangeFloat if is_edge(words) else words.Range
+    for key, least, most in (
+        ("hardware_tier", None, filters.hardware_tier),
+        ("chapter", filters.chapter_min, filters.chapter_max),
+    ):
+        if least is not None or most is not None:
+            yield words.FieldCondition(key=key, range=between(gte=least, lte=most))
+    for key, wanted in (
+        ("proficiency_level", filters.proficiency_levels),
+        *(("facet_tags", [_facet_tag(name, value) for value in values]) for name, values in filters.facets.items()),
+    ):
+        if wanted:
+            yield words.FieldCondition(key=key, match=words.MatchAny(any=list(wanted)))
     for key, prefix in (("url", filters.url_prefix), ("heading", filters.heading_prefix)):
         if prefix:
-            yield field(key, match=words.MatchPrefix(prefix=prefix))
-
-
-def _range(words: Any, least: int | None, most: int | None) -> Any:
-    kind = words.RangeFloat if hasattr(words, "RangeFloat") else words.Range
-    return kind(gte=least, lte=most)
+            yield words.FieldCondition(key=key, match=words.MatchPrefix(prefix=prefix))
 
 
 def _one_of(words: Any, point_ids: Sequence[str]) -> Any:
-    if hasattr(words, "EdgeShard"):
-        return words.HasIdCondition(set(point_ids))
-    return words.HasIdCondition(has_id=list(point_ids))
+    return words.HasIdCondition(**({"point_ids": set(point_ids)} if is_edge(words) else {"has_id": list(point_ids)}))
 
 
 def _facet_tag(name: str, value: FacetValue) -> str:
@@ -121,7 +99,3 @@ def _facet_tag(name: str, value: FacetValue) -> str:
 def _plain(value: FacetValue) -> FacetValue:
     """Qdrant Edge finds no point by a boolean."""
     return int(value) if isinstance(value, bool) else value
-
-
-def _to_iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()

@@ -5,7 +5,7 @@ Lessons are written by the server alone: whoever wants that gives it a job.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from askbook.domain import Filters
 from askbook.errors import DataInUse, IndexUnavailable
 from askbook.index.embedders.base import Vector
-from askbook.index.vectors.base import Hit, Point, Sparse
+from askbook.index.vectors.base import Hit, Sparse
 from askbook.index.vectors.checks import split_batches
 
 SECONDS = 60.0
@@ -59,7 +59,7 @@ class ServedIndex:
         loaded: dict[str, Vector] = {}
         for batch in split_batches(point_ids, BATCH):
             found = await self._call("vectors", IDS, batch, VECTORS)
-            loaded |= {one: np.asarray(vector, dtype=np.float32) for one, vector in found.items()}
+            loaded |= {point_id: np.asarray(vector, dtype=np.float32) for point_id, vector in found.items()}
         return loaded
 
     async def find_dense(
@@ -100,29 +100,10 @@ class ServedIndex:
 
     # --- writing
 
-    async def take_dimension(self, dimension: int) -> None:
-        raise self._server_writes()
+    async def _refuse(self, *_given: Any, **_named: Any) -> None:
+        raise DataInUse(f"the server at {self._url} alone writes into the index", "End it, and run this again.")
 
-    async def save_points(self, points: Sequence[Point]) -> None:
-        raise self._server_writes()
-
-    async def save_vectors(self, vectors: Mapping[str, Vector]) -> None:
-        raise self._server_writes()
-
-    async def forget_points(self, point_ids: Sequence[str]) -> None:
-        raise self._server_writes()
-
-    async def flush(self) -> None:
-        raise self._server_writes()
-
-    async def optimize(self) -> None:
-        raise self._server_writes()
-
-    async def drop(self) -> None:
-        raise self._server_writes()
-
-    def _server_writes(self) -> DataInUse:
-        return DataInUse(f"the server at {self._url} alone writes into the index", "End it, and run this again.")
+    take_dimension = save_points = save_vectors = forget_points = flush = optimize = drop = _refuse
 
 
 def _read_problem(response: httpx2.Response) -> str:

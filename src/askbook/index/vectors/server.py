@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import numpy as np
 import stamina
 
-from askbook.domain import Filters
 from askbook.errors import AskbookError, IndexUnavailable
-from askbook.index.embedders.base import Vector
-from askbook.index.vectors.base import Hit, Point, Sparse
-from askbook.index.vectors.checks import (
-    check_dimension,
-    check_points,
-    check_sparse,
-    check_vector,
-    split_batches,
-    to_hits,
-)
-from askbook.index.vectors.payload import DENSE, INDEXED, KEYWORDS, IndexKind, build_filter, to_payload
+from askbook.index.vectors.checks import check_dimension
+from askbook.index.vectors.payload import DENSE, INDEXED, KEYWORDS, IndexKind
+from askbook.index.vectors.qdrant import QdrantIndex
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
 
-PAGE = 1000
 Quantization = Literal["none", "scalar"]
 T = TypeVar("T")
 
@@ -43,7 +32,7 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a new collection lies in a cluster; one that is there already stays as it is."""
+    """How a new collection is spread over a cluster; an existing one is left unchanged."""
 
     shards: int = 1
     replicas: int = 1
@@ -51,7 +40,9 @@ class Layout:
     quantization: Quantization = "none"
 
 
-class ServerIndex:
+class ServerIndex(QdrantIndex):
+    page = 1000
+
     def __init__(
         self,
         client: AsyncQdrantClient,
@@ -60,9 +51,9 @@ class ServerIndex:
         layout: Layout | None = None,
         deadlines: Deadlines | None = None,
     ) -> None:
+        super().__init__(dimension)
         self._client = client
         self._collection = collection
-        self._dimension = dimension
         self._layout = layout or Layout()
         self._deadlines = deadlines or Deadlines()
 
@@ -116,32 +107,6 @@ class ServerIndex:
             self._dimension = before
             raise
 
-    async def save_points(self, points: Sequence[Point]) -> None:
-        check_points(points, self._dimension)
-        for batch in split_batches(points):
-            structs = [_to_struct(point) for point in batch]
-            await self._write(lambda structs=structs: self._client.upsert(self._collection, structs, wait=True))
-
-    async def save_vectors(self, vectors: Mapping[str, Vector]) -> None:
-        for vector in vectors.values():
-            check_vector(vector, self._dimension)
-        for batch in split_batches(vectors):
-            await self._write(lambda batch=batch: self._save_vectors({one: vectors[one] for one in batch}))
-
-    async def _save_vectors(self, vectors: Mapping[str, Vector]) -> None:
-        from qdrant_client import models
-
-        # One missing point fails the whole update.
-        records = await self._client.retrieve(self._collection, list(vectors), with_payload=False)
-        known = [str(record.id) for record in records]
-        if known:
-            named = [models.PointVectors(id=one, vector={DENSE: vectors[one].tolist()}) for one in known]
-            await self._client.update_vectors(self._collection, named, wait=True)
-
-    async def forget_points(self, point_ids: Sequence[str]) -> None:
-        for batch in split_batches(point_ids, PAGE):
-            await self._write(lambda batch=batch: self._client.delete(self._collection, list(batch), wait=True))
-
     async def flush(self) -> None:
         """Every write was waited for: the server has it in its log."""
 
@@ -152,44 +117,38 @@ class ServerIndex:
         await self._write(lambda: self._client.delete_collection(self._collection))
         await self.close()
 
-    # --- reading
+    # --- points
 
-    async def load_vectors(self, point_ids: Sequence[str]) -> dict[str, Vector]:
-        if not self._dimension:
-            return {}
-        loaded: dict[str, Vector] = {}
-        for batch in split_batches(point_ids, PAGE):
-            records = await self._read(
-                lambda batch=batch: self._client.retrieve(
-                    self._collection, list(batch), with_payload=False, with_vectors=[DENSE]
-                )
-            )
-            named: list[tuple[str, Any]] = [(str(record.id), record.vector) for record in records]
-            loaded |= {one: np.asarray(v[DENSE], dtype=np.float32) for one, v in named if v and DENSE in v}
-        return loaded
-
-    async def find_dense(
-        self, vector: Vector, filters: Filters, limit: int, among: Sequence[str] | None = None
-    ) -> list[Hit]:
-        check_vector(vector, self._dimension)
-        return await self._find(vector.tolist(), DENSE, filters, limit, among)
-
-    async def find_keywords(
-        self, keywords: Sparse, filters: Filters, limit: int, among: Sequence[str] | None = None
-    ) -> list[Hit]:
-        check_sparse(keywords)
-        return await self._find(_to_sparse(keywords), KEYWORDS, filters, limit, among)
-
-    async def _find(
-        self, query: Any, using: str, filters: Filters, limit: int, among: Sequence[str] | None
-    ) -> list[Hit]:
+    @property
+    def _words(self) -> Any:
         from qdrant_client import models
 
-        if using == KEYWORDS and not query.indices:
-            return []
-        wanted = build_filter(models, filters, among)
+        return models
+
+    async def _upsert(self, points: list[Any]) -> None:
+        await self._write(lambda: self._client.upsert(self._collection, points, wait=True))
+
+    async def _overwrite_known(self, vectors: Mapping[str, Any]) -> None:
+        async def overwrite() -> None:
+            records = await self._client.retrieve(self._collection, list(vectors), with_payload=False)
+            known = [str(record.id) for record in records]
+            if known:
+                named = [self._words.PointVectors(id=point_id, vector=vectors[point_id]) for point_id in known]
+                await self._client.update_vectors(self._collection, named, wait=True)
+
+        await self._write(overwrite)
+
+    async def _delete(self, point_ids: list[str]) -> None:
+        await self._write(lambda: self._client.delete(self._collection, list(point_ids), wait=True))
+
+    async def _retrieve(self, point_ids: list[str]) -> Iterable[Any]:
+        return await self._read(
+            lambda: self._client.retrieve(self._collection, point_ids, with_payload=False, with_vectors=[DENSE])
+        )
+
+    async def _nearest(self, query: Any, using: str, wanted: Any, limit: int, exact: bool) -> Iterable[Any]:
         # Quantised vectors find the candidates; the score is that of the vectors themselves.
-        exactly = models.QuantizationSearchParams(rescore=True, oversampling=2.0)
+        exactly = self._words.QuantizationSearchParams(rescore=True, oversampling=2.0)
         quantised = using == DENSE and self._layout.quantization != "none"
         found = await self._read(
             lambda: self._client.query_points(
@@ -197,39 +156,19 @@ class ServerIndex:
                 query=query,
                 using=using,
                 query_filter=wanted,
-                search_params=models.SearchParams(quantization=exactly) if quantised else None,
+                search_params=self._words.SearchParams(quantization=exactly) if quantised else None,
                 limit=limit,
                 with_payload=False,
             )
         )
-        return to_hits(found.points)
+        return found.points
 
-    async def scroll_points(self, book_id: str) -> AsyncIterator[tuple[str, bool]]:
-        from qdrant_client import models
-
-        of_book = build_filter(models, Filters(book_id))
-        offset: Any = None
-        while True:
-            point_ids, offset = await self._page(of_book, offset)
-            embedded = await self._embedded(point_ids) if self._dimension and point_ids else frozenset[str]()
-            for point_id in point_ids:
-                yield point_id, point_id in embedded
-            if offset is None:
-                return
-
-    async def _embedded(self, point_ids: list[str]) -> frozenset[str]:
-        from qdrant_client import models
-
-        conditions = [models.HasIdCondition(has_id=list(point_ids)), models.HasVectorCondition(has_vector=DENSE)]
-        return frozenset((await self._page(models.Filter(must=list(conditions)), None))[0])
-
-    async def _page(self, wanted: Any, offset: Any) -> tuple[list[str], Any]:
-        records, following = await self._read(
+    async def _scroll(self, wanted: Any, offset: Any) -> tuple[Iterable[Any], Any]:
+        return await self._read(
             lambda: self._client.scroll(
-                self._collection, scroll_filter=wanted, limit=PAGE, offset=offset, with_payload=False
+                self._collection, scroll_filter=wanted, limit=self.page, offset=offset, with_payload=False
             )
         )
-        return [str(record.id) for record in records], following
 
     async def ping(self) -> None:
         await self._read(lambda: self._client.get_collection(self._collection))
@@ -247,26 +186,26 @@ class ServerIndex:
         stored = int(dense[DENSE].size) if isinstance(dense, dict) and DENSE in dense else 0
         check_dimension(stored, self._dimension)
         if self._dimension and not stored:
-            await self._add_dense()
+            config = self._words.DenseVectorNameConfig(dense=self._words.DenseVectorConfig(**self._dense()))
+            await self._write(lambda: self._client.create_vector_name(self._collection, DENSE, config))
         for name in INDEXED.keys() - (info.payload_schema or {}).keys():
             await self._write(lambda name=name: self._index_field(name))
 
     async def _create(self) -> None:
-        from qdrant_client import models
-
-        layout = self._layout
-        dense = {DENSE: models.VectorParams(**self._dense(), on_disk=layout.on_disk)}
+        layout, words = self._layout, self._words
+        dense = {DENSE: words.VectorParams(**self._dense(), on_disk=layout.on_disk)}
+        sparse = words.SparseVectorParams(index=words.SparseIndexParams(on_disk=layout.on_disk))
+        scalar = words.ScalarQuantizationConfig(type=words.ScalarType.INT8, quantile=0.99, always_ram=True)
+        quantization = None if layout.quantization == "none" else words.ScalarQuantization(scalar=scalar)
         try:
             await self._write(
                 lambda: self._client.create_collection(
                     self._collection,
                     vectors_config=dense if self._dimension else {},
-                    sparse_vectors_config={
-                        KEYWORDS: models.SparseVectorParams(index=models.SparseIndexParams(on_disk=layout.on_disk))
-                    },
+                    sparse_vectors_config={KEYWORDS: sparse},
                     shard_number=layout.shards,
                     replication_factor=layout.replicas,
-                    quantization_config=_quantization(layout),
+                    quantization_config=quantization,
                 )
             )
         except IndexUnavailable:
@@ -274,21 +213,14 @@ class ServerIndex:
             if not await self._read(lambda: self._client.collection_exists(self._collection)):
                 raise
 
-    async def _add_dense(self) -> None:
-        from qdrant_client import models
-
-        config = models.DenseVectorNameConfig(dense=models.DenseVectorConfig(**self._dense()))
-        await self._write(lambda: self._client.create_vector_name(self._collection, DENSE, config))
-
-    def _dense(self) -> Any:
-        from qdrant_client import models
-
-        return {"size": self._dimension, "distance": models.Distance.COSINE}
+    def _dense(self) -> dict[str, Any]:
+        return {"size": self._dimension, "distance": self._words.Distance.COSINE}
 
     async def _index_field(self, name: str) -> None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Payload indexes have no effect in the local Qdrant")
-            await self._client.create_payload_index(self._collection, name, _index_params(INDEXED[name]), wait=True)
+            params = _index_params(self._words, INDEXED[name])
+            await self._client.create_payload_index(self._collection, name, params, wait=True)
 
     # --- one retry layer, one place where foreign errors end
 
@@ -350,37 +282,11 @@ def _unavailable(what: str) -> IndexUnavailable:
     return IndexUnavailable(f"The Qdrant server {what}", "Check QDRANT_URL, QDRANT_API_KEY and that it is running.")
 
 
-def _quantization(layout: Layout) -> Any:
-    from qdrant_client import models
-
-    if layout.quantization == "none":
-        return None
-    scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
-    return models.ScalarQuantization(scalar=scalar)
-
-
-def _index_params(kind: IndexKind) -> Any:
-    from qdrant_client import models
-
+def _index_params(words: Any, kind: IndexKind) -> Any:
     if kind == "integer":
-        return models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=True, range=True)
-    return models.KeywordIndexParams(
-        type=models.KeywordIndexType.KEYWORD,
+        return words.IntegerIndexParams(type=words.IntegerIndexType.INTEGER, lookup=True, range=True)
+    return words.KeywordIndexParams(
+        type=words.KeywordIndexType.KEYWORD,
         is_tenant=True if kind == "tenant" else None,
         prefix=True if kind == "prefix" else None,
     )
-
-
-def _to_struct(point: Point) -> Any:
-    from qdrant_client import models
-
-    vectors: dict[str, Any] = {KEYWORDS: _to_sparse(point.keywords)}
-    if point.dense is not None:
-        vectors[DENSE] = point.dense.tolist()
-    return models.PointStruct(id=point.point_id, vector=vectors, payload=to_payload(point.chunk))
-
-
-def _to_sparse(sparse: Sparse) -> Any:
-    from qdrant_client import models
-
-    return models.SparseVector(indices=list(sparse.indices), values=list(sparse.values))

@@ -1,4 +1,4 @@
-"""The first schema that a step can start from. Nothing comes before it: a new database is made from `store/schema.py`."""
+"""The oldest schema that can be updated. A new database is made from `store/schema.py`."""
 
 revision = "0009"
 down_revision = None

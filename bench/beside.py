@@ -65,7 +65,7 @@ class Measured:
 
 
 def measure(command: list[str], home: Mapping[str, str] = MappingProxyType({}), again: int = 0) -> Measured:
-    """Run it to its end; the last line that it prints is what it tells, if that is JSON. `again`: how often it may fail."""
+    """Run it to its end; what it tells is the last line that it prints, if JSON. `again`: how often it may fail."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile("w+") as out:
         started = time.perf_counter()

@@ -1,8 +1,8 @@
-"""`python bench/capacity.py [CHUNKS]`: the constants of docs/capacity.md, measured here, and the model that is made of them.
+"""`python bench/capacity.py [CHUNKS]`: the constants of docs/capacity.md, measured here, and the model made of them.
 
-The demo book is ingested as it is. A larger one is generated (made-up words by Zipf's law in real Markdown files), read,
-cut and indexed by the real pipeline, and given random vectors: embedding it would take hours and change no size. Then it
-is backed up, and moved onto PostgreSQL, where the test dependency has one.
+The demo book is ingested as it is. A larger one is generated (made-up words by Zipf's law in real Markdown files),
+read, cut and indexed by the real pipeline, and given random vectors: embedding it would take hours and change no size.
+Then it is backed up, and moved onto PostgreSQL, where the test dependency has one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How well a model's sentences are checked: `python bench/check_bench.py [DATA] [--held] [--sample 400] [--others]`.
 
-True and false statements about passages, written by careful reading (`train/rows.py`), go the whole way of a model's answer,
-each citing its passage, without a judge. Without `--held`: passages on which the reader's chances were fitted, to choose the
-bar by. With it: the sources that no reader was trained on, as many true as false statements of each share of common words.
-`--others`: three more passages of the same source were found beside the cited one.
+True and false statements about passages, written by careful reading (`train/rows.py`), go the whole way of a model's
+answer, each citing its passage, without a judge. Without `--held`: passages on which the reader's chances were fitted,
+to choose the bar by. With it: the sources that no reader was trained on, as many true as false statements of each share
+of common words. `--others`: three more passages of the same source were found beside the cited one.
 """
 
 from __future__ import annotations

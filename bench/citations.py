@@ -133,7 +133,8 @@ async def measure(folder: Path, home: Path) -> Figures:
 
 def main(folders: list[str]) -> None:
     print(
-        "| book | answers | citations | section right | words shown | marked | wholly marked |\n|---|---|---|---|---|---|---|"
+        "| book | answers | citations | section right | words shown | marked | wholly marked |\n"
+        "|---|---|---|---|---|---|---|"
     )
     for folder in map(Path, folders):
         with tempfile.TemporaryDirectory() as home:

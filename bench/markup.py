@@ -23,7 +23,10 @@ RAW = {
     "footnote": r"\[\^[^\]\s]+\]",
     "wiki link": r"(?<!!)\[\[[^\[\]\n]+\]\](?!\()",
     # `Promise<App>` and `\<App>` are words.
-    "tag": r"(?<!\\)</?[A-Z][\w.]*[ \t/\n]|(?<![\w\\])</?[A-Z][\w.]*>|(?<!\\)</?(?:div|details|summary|img|span|br|p|a|script|style)\b",
+    "tag": (
+        r"(?<!\\)</?[A-Z][\w.]*[ \t/\n]|(?<![\w\\])</?[A-Z][\w.]*>"
+        r"|(?<!\\)</?(?:div|details|summary|img|span|br|p|a|script|style)\b"
+    ),
     "comment": r"<!--|\{/\*",
     "import": r"^(?:import|export)\s[^\n]*(?:from\s+['\"]|=\s*[({\[])",
     "icon": r":(?:material|octicons|fontawesome|simple)-[\w-]+:",
@@ -31,7 +34,8 @@ RAW = {
 PATTERNS = {kind: re.compile(pattern, re.MULTILINE) for kind, pattern in RAW.items()}
 # Listings, code among words, formulas. A role's own backticks are no code.
 CODE = re.compile(
-    r"^(?P<lead>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*)(?P<mark>`{3,}|~{3,})(?!\{)[^\n]*\n.*?(?:^(?!(?P=lead) {4})[ \t>]*(?P=mark)[`~]*[ \t]*$|\Z)"
+    r"^(?P<lead>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*)(?P<mark>`{3,}|~{3,})(?!\{)[^\n]*\n.*?"
+    r"(?:^(?!(?P=lead) {4})[ \t>]*(?P=mark)[`~]*[ \t]*$|\Z)"
     r"|(?<![}`])(?P<ticks>`+)(?!`)[^\n]*?(?:\n[^\n]+?)?(?<!`)(?P=ticks)(?!`)"
     r"|\$\$.*?\$\$|\$[^\s$][^$\n]*\$",
     re.MULTILINE | re.DOTALL,
@@ -43,18 +47,22 @@ RUST = re.compile(r"^[ \t]*(`{3,})rust\b[^\n]*\n.*?^[ \t]*\1", re.DOTALL | re.MU
 RUST_HIDDEN = re.compile(r"^[ \t]*#(?:[ \t][^\n]*)?$", re.MULTILINE)
 # Cells that Jupyter Book does not show; what Sphinx is told in its own language.
 CELL = re.compile(
-    r"^(`{3,})\{(?:code-cell\}[^\n]*\n(?:---\n)?(?:[\w: ]+\n){0,9}:?tags:[^\n]*remove[-_](?:cell|input)|eval-rst\}|only\}[ ]*latex).*?^\1",
+    r"^(`{3,})\{(?:code-cell\}[^\n]*\n(?:---\n)?(?:[\w: ]+\n){0,9}:?tags:[^\n]*remove[-_](?:cell|input)"
+    r"|eval-rst\}|only\}[ ]*latex).*?^\1",
     re.DOTALL | re.MULTILINE,
 )
 # What no reader of the site sees: programs and their attributes, options of directives, comments, names of icons.
 UNSEEN = re.compile(
-    r"^[ \t]*`{3,}\{(?:toctree|auto)[^\n]*\n.*?^[ \t]*`{3,}|^[ \t]*`{3,}\{[^\n]*\n[ \t]*---\n.*?^[ \t]*---$|^[ \t>]*(?:`{3,}|~{3,})[^\n]*|//[ ]highlight-[\w-]+"
+    r"^[ \t]*`{3,}\{(?:toctree|auto)[^\n]*\n.*?^[ \t]*`{3,}|^[ \t]*`{3,}\{[^\n]*\n[ \t]*---\n.*?^[ \t]*---$"
+    r"|^[ \t>]*(?:`{3,}|~{3,})[^\n]*|//[ ]highlight-[\w-]+"
     r"|<!--.*?-->|\{/\*.*?\*/\}|<(script|style)\b.*?</\1>|\{\{[<%].*?[>%]\}\}|^(?:import|export)\s.*?(?=\n\s*\n|\Z)|</?[A-Za-z](?:\"[^\"]*\"|\{[^{}]*\}|[^<>])*+>"
     r"|^[ \t]*:[\w-]+:[^\n]*|^[ \t>-]*(?:`{3,}|:{3,})\{[^\n]*|^%[^\n]*|^[ \t]*\([\w:/.-]+\)=|^\[(?://|comment)\]:[^\n]*"
-    r"|^[ \t>]*(?::[ ]{3})?(?:!!!|\?\?\?\+?|/{3,})[ \t]+[\w -]+|\[!\w+\]|\[\^[^\]\n]+\]|\[\[toc\]\]|\$\$[ \t]*\([\w:.-]+\)|^[ \t]*(?:<<<|-+8<-+)[^\n]*"
+    r"|^[ \t>]*(?::[ ]{3})?(?:!!!|\?\?\?\+?|/{3,})[ \t]+[\w -]+|\[!\w+\]|\[\^[^\]\n]+\]|\[\[toc\]\]"
+    r"|\$\$[ \t]*\([\w:.-]+\)|^[ \t]*(?:<<<|-+8<-+)[^\n]*"
     r"|^::: [\w.]+\.\w+\n(?:[ \t]{4,}[^\n]*\n)+|^[ \t>]*:{3,}[ \t]*[\w-]+(?:#[\w-]+)?"
     # Where links by reference lead.
-    r"|^[ \t>]*\[(?!\^)[^\[\]\n]+\]:[ \t]*(?:\n[ \t]*)?(?:<[^<>\n]*>|(?:\{\{[<%][^{}\n]*[%>]\}\}|\S)++)[ \t]*(?:\n?[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?$"
+    r"|^[ \t>]*\[(?!\^)[^\[\]\n]+\]:[ \t]*(?:\n[ \t]*)?(?:<[^<>\n]*>|(?:\{\{[<%][^{}\n]*[%>]\}\}|\S)++)[ \t]*"
+    r"(?:\n?[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?$"
     # What a program of MDX does with the tags in it.
     r"|^[ \t]*\{(?:[^{}<>\n]|\{[^{}\n]*\})*(?:=>|&&|\?)[ \t]*\(?[ \t]*(?=<|$)"
     r"|\{[^{}]*\}|:[\w]+-[\w-]+:|\]\([^()]*\)|\]\[[^\[\]]*\]|`[^`\n]*`|^#[ \t][^\n]*$|:cite\w*:`[^`]*`|:\w+:(?=`)",

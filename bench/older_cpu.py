@@ -1,8 +1,10 @@
-"""Runs a program as on a CPU without VNNI: `gdb -q -batch -x bench/older_cpu.py --args .venv/bin/python bench/reader_bench.py`.
+"""Runs a program as on a CPU without VNNI.
 
-ONNX Runtime asks the CPU what it has by the instruction `cpuid`. gdb stops at each in ONNX Runtime's libraries and takes
-VNNI and AVX-512 out of the answer, as a CPU with AVX2 alone gives it. What runs then is the code for such a CPU, at
-full speed. OLDER=avx512 leaves AVX-512 in and takes VNNI alone. Needs gdb and objdump, on x86-64 Linux.
+    gdb -q -batch -x bench/older_cpu.py --args .venv/bin/python bench/reader_bench.py
+
+ONNX Runtime asks the CPU what it has by the instruction `cpuid`. gdb stops at each in ONNX Runtime's libraries and
+takes VNNI and AVX-512 out of the answer, as a CPU with AVX2 alone gives it. What runs then is the code for such a CPU,
+at full speed. OLDER=avx512 leaves AVX-512 in and takes VNNI alone. Needs gdb and objdump, on x86-64 Linux.
 """
 
 from __future__ import annotations

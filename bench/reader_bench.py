@@ -1,8 +1,9 @@
 """What reading costs on this machine: `python bench/reader_bench.py [READER.onnx] [--against OTHER.onnx] [--rounds 9]`.
 
 READER is the bundled model unless another is named. OTHER is the same model in another form, such as fp32, or int8 with
-`reduce_range`; it needs no metadata of its own. All is measured in one run, on one thread, the two files in turn: CPU time
-of this process, medians of the rounds. Loading is measured in processes of its own, with the libraries imported already.
+`reduce_range`; it needs no metadata of its own. All is measured in one run, on one thread, the two files in turn: CPU
+time of this process, medians of the rounds. Loading is measured in processes of its own, with the libraries imported
+already.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """How real sites are understood: `python bench/sites.py FOLDER…`, each a checkout of a site's repository.
 
-One line a site: the generator found; of the pages that its own navigation names, those that are lessons, and whether they
-come in its order; titles and addresses on 20 pages spread over the book; links of the site to its own headings that our
-anchors meet; what is left in its chunks of the markup in its files, by kind; how many letters of its prose are in no chunk
-(bench/markup.py). What is expected is taken from the files as text, by rules of these scripts, not by the readers that are
-measured.
+One line a site: the generator found; of the pages that its own navigation names, those that are lessons, and whether
+they come in its order; titles and addresses on 20 pages spread over the book; links of the site to its own headings
+that our anchors meet; what is left in its chunks of the markup in its files, by kind; how many letters of its prose are
+in no chunk (bench/markup.py). What is expected is taken from the files as text, by rules of these scripts, not by the
+readers that are measured.
 """
 
 from __future__ import annotations
@@ -343,7 +343,8 @@ def main() -> None:
     parser.add_argument("--misses", action="store_true", help="name what was not found or differs")
     options = parser.parse_args()
     print(
-        "| site | generator | pages of its navigation | titles | addresses | links to headings | chunks | markup left | letters lost |"
+        "| site | generator | pages of its navigation | titles | addresses | links to headings "
+        "| chunks | markup left | letters lost |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for folder in options.folders:

@@ -113,7 +113,8 @@ imports and model included, by the kernel's count. Threads of the others do not 
 
 ![The same as bars](images/speed-peers.svg)
 
-txtai does not tell what has changed, and indexes all again; of sixteen searches it makes one after the other. Haystack and LangChain tell with the means of their
+txtai does not tell what has changed, and indexes all again; of sixteen searches it makes one \
+after the other. Haystack and LangChain tell with the means of their
 documentation (a cache checker, a record manager). The first result of the others is there when
 their ingestion ends; what askbook gives first is an answer with its sources (below, for a whole textbook). The
 adapters are in `bench/peers`."""
@@ -222,7 +223,10 @@ All of MDN (`python bench/mdn.py`). Bars: memory below 1,000 MB, and below 15 s 
 
 def _write_limit(measured: Sequence[Sequence[float]], _: Path) -> str:
     lines = [
-        f"| {tokens} | {whole:.2f} | {attention:.2f} | {model:.2f} | {whole / model:.2f} | {(whole + attention) / model:.2f} |"
+        (
+            f"| {tokens} | {whole:.2f} | {attention:.2f} | {model:.2f} | {whole / model:.2f} "
+            f"| {(whole + attention) / model:.2f} |"
+        )
         for tokens, whole, attention, model in measured
     ]
     return f"""## How near to the limit
@@ -257,7 +261,8 @@ def _draw_bars(groups: Mapping[str, Mapping[str, float]]) -> str:
             length = max(1.0, (WIDTH - LABELS - 60) * value / most)
             parts.append(_text(LABELS - 6, y + 8, name, "end"))
             parts.append(
-                f'<rect x="{LABELS}" y="{y - 3}" width="{length:.1f}" height="{BAR - 4}" fill="{COLOURS[at % len(COLOURS)]}"/>'
+                f'<rect x="{LABELS}" y="{y - 3}" width="{length:.1f}" height="{BAR - 4}" '
+                f'fill="{COLOURS[at % len(COLOURS)]}"/>'
             )
             shown = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
             parts.append(_text(LABELS + length + 5, y + 8, shown, "start"))
@@ -297,4 +302,7 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
 
 def _svg(width: int, height: int, parts: Sequence[str]) -> str:
     style = "font:12px system-ui,sans-serif;background:#fff"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" style="{style}">{"".join(parts)}</svg>\n'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'style="{style}">{"".join(parts)}</svg>\n'
+    )

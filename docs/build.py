@@ -1,4 +1,7 @@
-"""Writes docs/settings.md, docs/cli.md and docs/api.md from the code, and docs/contracts.md from tests/contracts; tests/test_docs.py keeps them so."""
+"""Writes docs/settings.md, docs/cli.md and docs/api.md from the code, and docs/contracts.md from tests/contracts.
+
+tests/test_docs.py keeps them so.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,8 @@ SECTIONS = {
 def _settings_page() -> str:
     parts = ["# Settings", "", "<!-- Made by `make docs`. -->", ""]
     parts += [
-        "Set these in the environment, in `.env`, or under `[settings]` in the `askbook.toml` of the working folder (there in lower case)."
+        "Set these in the environment, in `.env`, or under `[settings]` in the `askbook.toml` of the working "
+        "folder (there in lower case)."
     ]
     parts += [
         "If a setting is in several places, the environment counts before `.env`, and `.env` before `askbook.toml`."
@@ -64,7 +68,10 @@ def _settings_page() -> str:
 
 def _default(name: str) -> str:
     if name == "ASKBOOK_HOME":
-        return "the user's data folder: `~/.local/share/askbook` on Linux, `~/Library/Application Support/askbook` on macOS"
+        return (
+            "the user's data folder: `~/.local/share/askbook` on Linux, "
+            "`~/Library/Application Support/askbook` on macOS"
+        )
     default = Settings.model_fields[name.lower()].default
     return "" if default in (None, "", ()) else f"`{default}`"
 
@@ -137,7 +144,8 @@ def _cli_page() -> str:
     parts = ["# Commands", "", "<!-- Made by `make docs`. -->", ""]
     parts += ["`askbook COMMAND --help` says the same in the terminal. In a checkout, write `.venv/bin/askbook`.", ""]
     parts += [
-        "A command ends with 0 when it succeeded, with 1 when it could not be done, and with 2 when the command line was wrong."
+        "A command ends with 0 when it succeeded, with 1 when it could not be done, and with 2 when "
+        "the command line was wrong."
     ]
     parts += ["Errors go to stderr and say what to do. Some have a code:", ""]
     parts += ["| code | what is wrong |", "|---|---|", *(f"| `{code}` | {what} |" for code, what in CODES.items()), ""]
@@ -177,8 +185,10 @@ def _contracts_page() -> str:
         "",
         "<!-- Made by `make docs` from tests/contracts. -->",
         "",
-        "askbook keeps the contracts of five systems. Each field and rule of theirs is a row here: what it asks for, where it is in askbook, and, where askbook does otherwise, why. "
-        "The rows are in `tests/contracts/seed_*.toml`; each names the tests that prove it, and `tests/contracts/test_tables.py` keeps it so.",
+        "askbook keeps the contracts of five systems. Each field and rule of theirs is a row here: what it asks for, "
+        "where it is in askbook, and, where askbook does otherwise, why. "
+        "The rows are in `tests/contracts/seed_*.toml`; each names the tests that prove it, and "
+        "`tests/contracts/test_tables.py` keeps it so.",
         "",
         "| contract | items | held | decided otherwise | being mended |",
         "|---|---|---|---|---|",
@@ -190,8 +200,10 @@ def _contracts_page() -> str:
         "",
         "## Moving over",
         "",
-        "A client of each contract sends what it always sent. These are real requests and askbook's real replies, cut to what the contract names; there is more in each reply, which a client may pass over. "
-        "Over the network every request needs a key (401 without one). From loopback whoever asks without one is the owner of the machine, until `ASKBOOK_LOCAL_OWNER=0` or `ASKBOOK_PUBLIC_URL` is set.",
+        "A client of each contract sends what it always sent. These are real requests and askbook's real replies, cut "
+        "to what the contract names; there is more in each reply, which a client may pass over. "
+        "Over the network every request needs a key (401 without one). From loopback whoever asks without one is the "
+        "owner of the machine, until `ASKBOOK_LOCAL_OWNER=0` or `ASKBOOK_PUBLIC_URL` is set.",
         "",
     ]
     for table in tables:

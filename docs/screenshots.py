@@ -1,4 +1,4 @@
-"""Makes the pictures of the docs: the demo book, a month of questions, a real server and a real browser (`make screenshots`)."""
+"""The pictures of the docs: the demo book, a month of questions, a real server, a real browser (`make screenshots`)."""
 
 from __future__ import annotations
 
@@ -78,9 +78,12 @@ where $d_k$ is the dimension of a key. Dividing by $\sqrt{d_k}$ keeps the gradie
 
 SITE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Robot docs</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
-<style>body {{ font: 17px/1.6 Georgia, serif; max-width: 44rem; margin: 4rem auto; padding: 0 1.5rem; color: #223 }}</style></head>
-<body><h1>Getting started</h1><p>Your robot speaks to the rest of the world over topics and services. A topic is a stream that
-anybody may join; a service is a question with one answer. This page shows both on a small arm.</p><h2>Before you begin</h2>
+<style>body {{ font: 17px/1.6 Georgia, serif; max-width: 44rem; margin: 4rem auto; \
+padding: 0 1.5rem; color: #223 }}</style></head>
+<body><h1>Getting started</h1><p>Your robot speaks to the rest of the world over topics and services. \
+A topic is a stream that
+anybody may join; a service is a question with one answer. This page shows both on a small arm.</p>\
+<h2>Before you begin</h2>
 <p>Install the packages, source the workspace, and check that the robot is on the network.</p>
 <script src="{askbook}/widget.js" data-key="{key}" data-title="Ask the docs" defer></script></body></html>"""
 

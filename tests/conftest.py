@@ -61,8 +61,8 @@ TIMED = (
     "test_linear.py",
     "web/",
 )
-"""Who waits by a clock: for a browser, a server, a service that hangs, another process. A machine that is taken away for a second
-misses a bar that the code holds, so each is measured again, at most twice, and the run tells which were."""
+"""Who waits by a clock: for a browser, a server, a service that hangs, another process. A machine that is taken away
+for a second misses a bar that the code holds, so each is measured again, at most twice, and the run tells which."""
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 """An empty home brings 170 files to disk, one by one, and most tests make one: in memory that costs nothing. All tests
 together fill 3.5 GB."""

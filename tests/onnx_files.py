@@ -14,7 +14,7 @@ KINDS = {"float32": FLOAT, "int32": INT32, "int64": INT64}
 Nodes = tuple[tuple[str, str, str], ...]
 """Operator, its inputs, its output."""
 Ends = Mapping[str, tuple[int, tuple[str | int, ...]]]
-"""Inputs or outputs of the whole: the kind of number, and the sides, each of a fixed size or of any, which then has a name."""
+"""Inputs or outputs of the whole: the kind of number, and the sides, each of a fixed size or of any by a name."""
 Constants = Mapping[str, np.ndarray[Any, Any]]
 
 # Tokens are the question's (1), the passage's (2) or padding (0); `same` is true where a token of both is equal.

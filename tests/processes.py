@@ -1,9 +1,10 @@
 """Python in processes of their own that have askbook's rooms imported already.
 
 To import them takes each process half a second, and the tests start hundreds. So one process imports them, and every
-other is forked from it: its arguments, environment, folder, input, output and exit code are its own, and the door it goes
-through, such as askbook.cli, is imported by itself. What a process imports, and when, is no question for these, nor how
-Python takes apart at the end what it was forked with: that would copy all of it first, which takes longer than most commands.
+other is forked from it: its arguments, environment, folder, input, output and exit code are its own, and the door it
+goes through, such as askbook.cli, is imported by itself. What a process imports, and when, is no question for these,
+nor how Python takes apart at the end what it was forked with: that would copy all of it first, which takes longer than
+most commands.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def run(
 
 @functools.cache
 def start_parent() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """The process that all others are forked from. It ends when this one does, for then nobody speaks to it any more."""
+    """The process that all others are forked from. It ends when this one does, for then nobody speaks to it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(

@@ -1,6 +1,7 @@
 """The rows of docs/reliability.md: what each promises, and how its line gets there.
 
-A test belongs to a row by `pytest.mark.row("F1")`; `pytest --row F1` runs a row, `--torture` in its long form, and writes its line.
+A test belongs to a row by `pytest.mark.row("F1")`; `pytest --row F1` runs a row, `--torture` in its long form, and
+writes its line.
 """
 
 from __future__ import annotations

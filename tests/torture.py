@@ -1,7 +1,8 @@
 """`make torture`: every row of docs/reliability.md in full, or those that are named.
 
-Each row is a run of pytest of its own and writes its line when it ends, so that a run that was broken off goes on with `left`.
-What takes an hour and little of the machine runs beside the others; what is judged by seconds runs when nothing else does.
+Each row is a run of pytest of its own and writes its line when it ends, so that a run that was broken off goes on with
+`left`. What takes an hour and little of the machine runs beside the others; what is judged by seconds runs when nothing
+else does.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def read_safetensors(content: bytes) -> Arrays:
 
 
 def read_onnx(content: bytes) -> Arrays:
-    """Exporters rename what they transpose: a matrix gets its name back from the path of the node that multiplies by it."""
+    """Exporters rename what they transpose: a matrix gets its name back from the path of the node multiplying by it."""
     import onnx
 
     graph = onnx.load_from_string(content).graph
@@ -237,7 +237,7 @@ def save_parts(name: str, arrays: Arrays, out: Path) -> list[Path]:
 
 
 def check(name: str) -> str:
-    """The arrays in our fp32 graph against the packaged model as it is, and with the rounding of activations taken out."""
+    """The arrays in our fp32 graph against the packaged model as it is, and with activations not rounded."""
     import tempfile
 
     import onnxruntime

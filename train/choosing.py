@@ -5,7 +5,8 @@ and the excerpts that askbook would read for each. *Telling*: which of two state
 Our own passages about things that do not exist have five such pairs each.
 
 The lower layers stay as they are and run as the exported file runs them. What they make of every pair is kept, so that
-the upper ones are trained in half an hour. A little of all that was learnt before goes along, so that it is not unlearnt.
+the upper ones are trained in half an hour. A little of all that was learnt before goes along, so that it is not
+unlearnt.
 """
 
 from __future__ import annotations

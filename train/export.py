@@ -1,8 +1,9 @@
 """An encoder and its heads as one ONNX graph of ONNX Runtime's fused operators, int8 per channel or fp32.
 
-The quantised nodes are written here and not by `quantize_dynamic`, which knows no rounding of a table by rows and reduces
-Attention's range always. Weights are symmetric int8 with a scale for each column, word embeddings for each row. With
-`reduce_range` they keep to seven bits: a CPU without VNNI adds two products of 8-bit numbers in 16 bits, and saturates.
+The quantised nodes are written here and not by `quantize_dynamic`, which knows no rounding of a table by rows and
+reduces Attention's range always. Weights are symmetric int8 with a scale for each column, word embeddings for each row.
+With `reduce_range` they keep to seven bits: a CPU without VNNI adds two products of 8-bit numbers in 16 bits, and
+saturates.
 
     python train/export.py minilm-l6 --out model.onnx [--reduce-range] [--fp32]
 """

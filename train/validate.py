@@ -202,7 +202,7 @@ def _measure_without_style(
 
 
 def _guess_by_style(rows: Sequence[Row], folds: int = 5) -> np.ndarray:
-    """What words and pairs of words alone say of a text: a linear classifier, fitted to the texts about other passages."""
+    """What words and pairs of words alone say of a text: a linear classifier, fitted to texts about other passages."""
     passages = {passage: number for number, passage in enumerate(sorted({row.passage for row in rows}))}
     fold = np.array([passages[row.passage] % folds for row in rows])
     label = torch.tensor([float(row.label or 0) for row in rows])

@@ -1,4 +1,4 @@
-"""askbook, as it comes. `first FOLDER STORE QUESTION` asks from the start of an ingestion on, until there is an answer."""
+"""askbook, as it comes. `first FOLDER STORE QUESTION` asks from the start of an ingestion until there is an answer."""
 
 from __future__ import annotations
 

@@ -40,7 +40,10 @@ def write_book(folder: Path, tenant: str) -> Path:
     folder.mkdir(parents=True)
     (folder / "askbook.toml").write_text(f'book_id = "{BOOK}"\ntitle = "Robots of {mark}"\n')
     for number, (topic, text) in enumerate(LESSONS.items(), start=1):
-        page = f"# The {topic} {mark}\n\n## What a {topic} does\n\n{text} Its {topic} code is {mark}.\n\n![A part](img/part.png)\n"
+        page = (
+            f"# The {topic} {mark}\n\n## What a {topic} does\n\n{text} Its {topic} code is {mark}.\n\n"
+            "![A part](img/part.png)\n"
+        )
         (folder / f"{number:02}-{topic}-{mark.lower()}.md").write_text(page)
     (folder / "img").mkdir()
     (folder / "img" / "part.png").write_bytes(b"\x89PNG\r\n\x1a\n" + mark.encode())

@@ -1,4 +1,4 @@
-"""Seed 000: “`url` must be a valid URL format (https://...)”. Absolute where there is an address, null and why where there is none."""
+"""Seed 000: “`url` must be a valid URL format (https://...)”. Absolute where there is one, else null and why."""
 
 from __future__ import annotations
 

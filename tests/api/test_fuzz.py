@@ -1,4 +1,4 @@
-"""B1: every route of the OpenAPI document is sent what fits its schema, what does not, and text that no database likes."""
+"""B1: every route of the OpenAPI document is sent what fits its schema, what does not, and text no database likes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from figures import Figure
 pytestmark = pytest.mark.row("B1")
 
 CASES, TORTURE = 1_200, 11_000
-"""Over all routes and both databases. A route that takes nothing has fewer, so that a thousand, and ten thousand, are left."""
+"""Over all routes and both databases. A route that takes nothing has fewer, so that 1,000, and 10,000, are left."""
 SLOWEST = 10.0
 UNHURRIED = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 POISON = (

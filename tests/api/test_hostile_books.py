@@ -1,7 +1,7 @@
 """B5 and S7: a hostile book of every generator is ingested, searched, asked and read.
 
-What it hides from its site stays hidden, what lies outside its folder stays there, nothing it says is run or fetched, and each thing
-that was refused is named in a warning. The rest of the book answers.
+What it hides from its site stays hidden, what lies outside its folder stays there, nothing it says is run or fetched,
+and each thing that was refused is named in a warning. The rest of the book answers.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ class Row:
     """The route's own where it is the same for everybody; `{…}` stands for an id of the tenant that owns it."""
     json: dict[str, Any] | None = None
     allowed: str = "reader"
-    """open, reader, admin, server: an admin who is bound to no tenant; owner: by a token of its own, which no key is."""
+    """open, reader, admin, server: an admin bound to no tenant; owner: by a token of its own, which no key is."""
     own: int = 200
     foreign: int = 404
-    """What another tenant's key gets for this tenant's ids; 200 where the route names none, or a book that both have."""
+    """What another tenant's key gets for this tenant's ids; 200 where the route names none, or a book both have."""
 
 
 ROWS: dict[tuple[str, str], Row] = {

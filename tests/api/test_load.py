@@ -1,8 +1,8 @@
-"""Fifty readers at once, each with a key, on a stand-in model that takes its time; then the same while a book is ingested.
+"""Fifty readers at once, each with a key, on a stand-in model that takes its time; then again while a book is ingested.
 
-The model takes two seconds in the middle and four at the 95th percentile, over its two calls. What a reader waits beyond what
-the model really took is askbook's own. It is told of all answers, and judged of those during which a virtual machine's host
-left it its cores: nothing is quick on a machine that is not there.
+The model takes two seconds in the middle and four at the 95th percentile, over its two calls. What a reader waits
+beyond what the model really took is askbook's own. It is told of all answers, and judged of those during which a
+virtual machine's host left it its cores: nothing is quick on a machine that is not there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOOKING = 0.3
 """The share of the model's time that goes into its search."""
 ANSWER = f"{RIGHT} [1]. A gripper must not lift more than 2 kilograms [1]."
 SLOWEST, OVERHEAD, CPU = 5.0, 0.3, 0.25
-"""Four questions are read at once, a third of a second of a core each; who comes then is answered by the search alone."""
+"""Four questions are read at once, a third of a core's second each; who comes then is answered by the search alone."""
 TAKEN = 0.02
 """The share of a second that a host may take from the cores."""
 LEAST = 0.25

@@ -1,4 +1,4 @@
-"""The tools as another agent meets them: the official client, over a real server and over a real process's stdin and stdout."""
+"""The tools as an agent meets them: the official client, over a real server and a real process's stdin and stdout."""
 
 from __future__ import annotations
 

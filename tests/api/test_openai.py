@@ -1,4 +1,4 @@
-"""The official client of OpenAI against /v1: streamed and not, with sources, a conversation, and failures in its words."""
+"""The official client of OpenAI against /v1: streamed and not, with sources, a conversation, failures in its words."""
 
 from __future__ import annotations
 

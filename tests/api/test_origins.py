@@ -1,4 +1,4 @@
-"""A key for a site: public by nature, a reader's, good on that site's pages alone, and no reader sees another's threads."""
+"""A key for a site: public, a reader's, good on that site's pages alone; no reader sees another's threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A keyless server behind the nginx of docs/deploy.md, and behind one that was told nothing: whoever comes through it is a stranger."""
+"""A keyless server behind the nginx of docs/deploy.md, and one that was told nothing: all who come are strangers."""
 
 from __future__ import annotations
 

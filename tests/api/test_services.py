@@ -1,8 +1,8 @@
 """F4 and F8: each service that askbook is set up with goes down, hangs and comes back, and nobody restarts anything.
 
-What /health and /ready say, who answers meanwhile and how soon is one table, told at the end of the run. PostgreSQL and Redis
-are real. The embedder, the reranker, the model and Qdrant are loopback stand-ins, real HTTP servers that answer, fail or hang
-as they are told; that of Qdrant keeps the ids of points and finds all of them.
+What /health and /ready say, who answers meanwhile and how soon is one table, told at the end of the run. PostgreSQL and
+Redis are real. The embedder, the reranker, the model and Qdrant are loopback stand-ins, real HTTP servers that answer,
+fail or hang as they are told; that of Qdrant keeps the ids of points and finds all of them.
 """
 
 from __future__ import annotations

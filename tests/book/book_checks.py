@@ -18,23 +18,30 @@ SYNTAX = re.compile(
     # admonitions and tabs, with or without the quotes around their titles
     r"|(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?: inline| end)*(?: \")?|===[!+]?[ \t]+[\"']|[\"']|\[![\w-]+\][+-]?"
     r"|/{3,}(?:[ \t]+[\w-]+(?:[ \t]*\|)?)?|open: True"
-    r"|:{3,}[ \t]*[\w-]*(?:\[|\{[\w:.-]+\}(?: \S+\.png)?|\{[.#][^{}]*=[\"']|\{[^{}]*\})?|[\"']?\}|\{open\}|:(?:begin|end)_tab:`?|`"
+    r"|:{3,}[ \t]*[\w-]*(?:\[|\{[\w:.-]+\}(?: \S+\.png)?|\{[.#][^{}]*=[\"']|\{[^{}]*\})?|[\"']?\}|\{open\}"
+    r"|:(?:begin|end)_tab:`?|`"
     # directives and their options, roles and their targets, labels
-    r"|```mdx-code-block|(?:`{3,}|~{3,})(?:\{[\w:.+-]+\}(?: \S+\.(?:png|jpg|svg))?)?|`{3,}\{(?:toctree|raw|index|bibliography|literalinclude)\}.*?`{3,}"
-    r"|:{3,}\{only\} latex.*?:{3,}|\{(?:raw|only)\} html\b|\{(?:div|grid)\} [\w ]+|\{[\w:.+-]+\}|(?m:^):[\w-]+:[^\n]*|:[\w-]+:|---\n.*?---|<[^<>]*>`|\([\w:./-]+\)=?|(?m:^)%[^\n]*|\+\+\+[^\n]*"
+    r"|```mdx-code-block|(?:`{3,}|~{3,})(?:\{[\w:.+-]+\}(?: \S+\.(?:png|jpg|svg))?)?"
+    r"|`{3,}\{(?:toctree|raw|index|bibliography|literalinclude)\}.*?`{3,}"
+    r"|:{3,}\{only\} latex.*?:{3,}|\{(?:raw|only)\} html\b|\{(?:div|grid)\} [\w ]+|\{[\w:.+-]+\}|(?m:^):[\w-]+:[^\n]*"
+    r"|:[\w-]+:|---\n.*?---|<[^<>]*>`|\([\w:./-]+\)=?|(?m:^)%[^\n]*|\+\+\+[^\n]*"
     r"|(?m:^)[ \t]*options:\n(?:[ \t]+[^\n]*\n?)+"
     # shortcodes before and behind the words shown, and those that are only shown
     r"|\{\{[<%][^{}=]*?[\"']|\{\{[<%#].*?[>%]?\}\}|\{%.*?%\}|\{\{[<%].*?=[\"']|[\"'][^{}]*[>%]\}\}|\{%.*?=[\"']|[\"'][^\"'{}]*%\}|/\*|\*/"
     # references to what is counted, cells that are not shown, what a program has drawn, the module of an object
-    r"|\{(?:numref|eq)\}`[^`]*`|[ ]?%s|\{number\}|`{3,}\{code-cell\}[^\n]*\n(?:---\n)?:?tags: \[remove-[^`]*`{3,}|:{3,}\{glue:figure\}[^\n]*|~\w+\."
+    r"|\{(?:numref|eq)\}`[^`]*`|[ ]?%s|\{number\}|`{3,}\{code-cell\}[^\n]*\n(?:---\n)?:?tags: \[remove-[^`]*`{3,}"
+    r"|:{3,}\{glue:figure\}[^\n]*|~\w+\."
     r"|\{\{%[\w ]+\}\}|\.\. \w+::[^\n]*|<Listing number=\"|\)\)?\}|\{[^{}<>\n]*(?:=>|&&|\?) \(?|\)? : (?:\(|null\})?"
     # attributes, footnotes, abbreviations, wiki links, keys and marks
     r"|\{[ \t]*[:.#/][^{}]*\}|\{id=[^{}]*\}|\{['\"]|['\"]\}|\{toc\}|\{[\d,\s-]+\}|\[\^[^\]]+\]:?|\*\[|\]|\[\[[^\[\]|]*\|?|\]\]|\[TOC\]|\[(?://|comment)\]:[^\n]*"
     r"|\{(?:\+\+|==|--|~~|>>)|(?:\+\+|==|--|~~|<<)\}|\+\+|==|~>|\\(?=\{)|\[\]\([^()]*\)|(?m:^)--8<--[^\n]*"
     # figures, headings without words or of a hook, numbered remarks, links by reference and where they lead
-    r"|`{3,}\{(?:figure|image)\}[^\n]*|#{1,6}(?=\s)|<!--[ \t]*\w+:\w+|-->|!|(?m:^)\[[^\[\]\n]+\]:\s*(?:<[^<>\n]*>|(?:\{\{<[^{}\n]*>\}\}|\S)+)(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'))?|\[[\w .-]*\]|\[|\{\{[ ]*[\w.]+[ ]*\}\}"
+    r"|`{3,}\{(?:figure|image)\}[^\n]*|#{1,6}(?=\s)|<!--[ \t]*\w+:\w+|-->|!"
+    r"|(?m:^)\[[^\[\]\n]+\]:\s*(?:<[^<>\n]*>|(?:\{\{<[^{}\n]*>\}\}|\S)+)(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'))?"
+    r"|\[[\w .-]*\]|\[|\{\{[ ]*[\w.]+[ ]*\}\}"
     # what a listing's first line says beyond its language
-    r"|tab (?=title=)|(?:title|filename|caption|label|hl_lines|linenums)=(?:\"[^\"]*\"|\S+)|\[[^\[\]\n]*\](?=\s|$)|showLineNumbers"
+    r"|tab (?=title=)|(?:title|filename|caption|label|hl_lines|linenums)=(?:\"[^\"]*\"|\S+)"
+    r"|\[[^\[\]\n]*\](?=\s|$)|showLineNumbers"
     # the dashes under a table's head, beyond three
     r"|-+"
     # what opens a definition

@@ -17,7 +17,10 @@ def texts(chunks: list[Chunk]) -> list[str]:
 
 
 def test_sections_are_cut_at_real_headings_only(tmp_path: Path) -> None:
-    body = f"# Build\n\n{words(120)}\n\n## Steps\n\n{words(120)}\n\n```bash\n## not a heading\nmake\n```\n\nLast\n----\n\n{words(120)}\n"
+    body = (
+        f"# Build\n\n{words(120)}\n\n## Steps\n\n{words(120)}\n\n```bash\n## not a heading\nmake\n```\n\n"
+        f"Last\n----\n\n{words(120)}\n"
+    )
     lesson, chunks = split(tmp_path, body)
     check_lesson(lesson, chunks)
     assert [chunk.section_title for chunk in chunks] == [None, "Steps", "Last"]
@@ -29,7 +32,10 @@ def test_sections_are_cut_at_real_headings_only(tmp_path: Path) -> None:
 
 def test_the_heading_path_and_the_anchors(tmp_path: Path) -> None:
     part = words(120)
-    body = f"## A `node` & [more](x.md)\n\n{part}\n\n### Set up {{#own-id}}\n\n{part}\n\n## Notes\n\n{part}\n\n## Notes\n\n{part}\n\n## Über ROS 2\n\n{part}"
+    body = (
+        f"## A `node` & [more](x.md)\n\n{part}\n\n### Set up {{#own-id}}\n\n{part}\n\n## Notes\n\n{part}\n\n"
+        f"## Notes\n\n{part}\n\n## Über ROS 2\n\n{part}"
+    )
     _, chunks = split(tmp_path / "book", body, "module-1-ros2/chapter-3-fast-robots/02-swift.md")
     assert [chunk.url.partition("#")[2] for chunk in chunks] == [
         "a-node--more",
@@ -123,8 +129,10 @@ def test_an_open_fence_is_closed(tmp_path: Path, text: str) -> None:
 
 def test_everything_else_in_a_body_is_text_too(tmp_path: Path) -> None:
     body = (
-        "Intro[^1] and [a link][x].\n\n:::note Take care\n\nInside an admonition.\n\n:::\n\n<details>\n<summary>More</summary>\n\nHidden text\n\n</details>\n\n"
-        "[x]: https://example.org 'title'\n[^1]: The footnote.\n\n***\n\nTerm\n: definition\n\n{{#include other.rs}}\n\n\\# no heading\n"
+        "Intro[^1] and [a link][x].\n\n:::note Take care\n\nInside an admonition.\n\n:::\n\n<details>\n"
+        "<summary>More</summary>\n\nHidden text\n\n</details>\n\n"
+        "[x]: https://example.org 'title'\n[^1]: The footnote.\n\n***\n\nTerm\n: definition\n\n"
+        "{{#include other.rs}}\n\n\\# no heading\n"
     )
     lesson, chunks = split(tmp_path, body)
     check_lesson(lesson, chunks)

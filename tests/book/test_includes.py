@@ -59,7 +59,10 @@ def test_includes_of_every_generator(tmp_path: Path, line: str, shown: str) -> N
     [
         "[{pymdownx.snippets: {base_path: [inc, parts/small]}}]",
         "{pymdownx.snippets: {base_path: [inc, parts/small]}}",
-        "[toc, {pymdownx.snippets: {base_path: !relative $config_dir/inc}}, {pymdownx.snippets: {base_path: parts/small}}]",
+        (
+            "[toc, {pymdownx.snippets: {base_path: !relative $config_dir/inc}}, "
+            "{pymdownx.snippets: {base_path: parts/small}}]"
+        ),
     ],
 )
 def test_mkdocs_says_where_its_snippets_are(tmp_path: Path, extensions: str) -> None:

@@ -46,7 +46,10 @@ def test_the_book_maps_folders_to_modules(tmp_path: Path) -> None:
             "askbook.toml": '[modules]\n"module-2-simulation" = "gazebo"\n"docs/three" = "isaac"\n',
             "module-2-simulation/chapter-4-x/01-a.md": PAGE,
             "docs/three/chapter-6-y/01-b.md": PAGE,
-            "elsewhere/01-c.md": '---\nmodule: "Module 2: The Digital Twin"\nchapter: "Chapter 5: Sensors of ROS 2"\nlesson: "03"\n---\nx',
+            "elsewhere/01-c.md": (
+                '---\nmodule: "Module 2: The Digital Twin"\nchapter: "Chapter 5: Sensors of ROS 2"\n'
+                'lesson: "03"\n---\nx'
+            ),
         },
     )
     assert places(folder) == {

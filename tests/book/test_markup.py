@@ -114,9 +114,12 @@ SHOWN = {
         "$$\n\\begin{align}\na\n\\end{align}\n$$\n\nSee (1).",
     ),
     "numbers of figures": (
-        "See {numref}`f`, {numref}`Fig. %s <f>`, {numref}`t`, {numref}`Table {number} <t>`, {numref}`no` and {numref}`Fig. %s <no>`.\n\n"
-        "```{figure} a.png\n:name: f\n\nA fish in {ref}`the sea <sea>`.\n```\n\n:::{table} Of prices\n:name: t\n| a |\n|---|\n:::",
-        "See Figure “A fish in the sea”, Fig. “A fish in the sea”, Table “Of prices”, Table “Of prices”, no and Fig..\n\n"
+        "See {numref}`f`, {numref}`Fig. %s <f>`, {numref}`t`, {numref}`Table {number} <t>`, {numref}`no` and "
+        "{numref}`Fig. %s <no>`.\n\n"
+        "```{figure} a.png\n:name: f\n\nA fish in {ref}`the sea <sea>`.\n```\n\n:::{table} Of prices\n"
+        ":name: t\n| a |\n|---|\n:::",
+        "See Figure “A fish in the sea”, Fig. “A fish in the sea”, Table “Of prices”, "
+        "Table “Of prices”, no and Fig..\n\n"
         "![](a.png)\n\nA fish in the sea.\n\n**Of prices**\n\n| a |\n|---|",
     ),
     "the number of a figure without words": (
@@ -125,7 +128,8 @@ SHOWN = {
     ),
     "a figure that a program draws": (":::{glue:figure} bars\n:name: b\n\nThe caption.\n:::", "The caption."),
     "cells that are not shown": (
-        "```{code-cell} ipython3\n:tags: [remove-cell]\nx\n```\n\n```{code-cell}\n---\ntags: [remove-input]\n---\ny\n```\n\n"
+        "```{code-cell} ipython3\n:tags: [remove-cell]\nx\n```\n\n```{code-cell}\n---\n"
+        "tags: [remove-input]\n---\ny\n```\n\n"
         "```{code-cell} ipython3\n:tags: [hide-input]\nz\n```",
         "```ipython3\nz\n```",
     ),
@@ -135,7 +139,10 @@ SHOWN = {
         "**What remove-input does**\n\n```python\nimportant = 42\n```\n\n```python\nx\n```",
     ),
     "objects in the language of Sphinx": (
-        "## {class}`~app.User`\n\n```{eval-rst}\n.. autoclass:: User\n   :members:\n\n   .. attribute:: name\n\n      Its name, a :class:`str`.\n```\n\nAfter.",
+        (
+            "## {class}`~app.User`\n\n```{eval-rst}\n.. autoclass:: User\n   :members:\n\n   .. attribute:: name\n\n"
+            "      Its name, a :class:`str`.\n```\n\nAfter."
+        ),
         "## `User`\n\n`name`\n\nIts name, a `str`.\n\nAfter.",
     ),
     "another language in a directive": ("```{eval-rst}\n.. plot:: x\n\n   y\n```", "```\n.. plot:: x\n\n   y\n```"),
@@ -169,7 +176,10 @@ SHOWN = {
     "shortcode among words": ('Run {{< glossary_tooltip text="pods" term_id="pod" >}} here.', "Run pods here."),
     "shortcode shown": ("Write `{{< a >}}` or {{</* b */>}}.", "Write `{{< a >}}` or {{< b >}}."),
     "Docsy's tabs are code": (
-        '{{< tabpane >}}\n{{< tab header="File:" disabled=true />}}\n{{< tab header="x.toml" lang="toml" >}}\n[[a]]\n{{< /tab >}}\n{{< /tabpane >}}',
+        (
+            '{{< tabpane >}}\n{{< tab header="File:" disabled=true />}}\n{{< tab header="x.toml" lang="toml" >}}\n'
+            "[[a]]\n{{< /tab >}}\n{{< /tabpane >}}"
+        ),
         "**File:**\n\n**x.toml**\n\n```toml\n[[a]]\n```",
     ),
     "a tab and its pane that end on one line": (
@@ -181,14 +191,20 @@ SHOWN = {
         "1. One\n\n    **A**\n\n    ```sh\n    ls\n    ```\n\nText.",
     ),
     "a definition with a shortcode": (
-        "See [it][x], [b][] and [faq].\n\n[x]: https://x.example/{{< param a >}}/y\n[b]: c.md\n[FAQ]: {{< relref faq >}}",
+        (
+            "See [it][x], [b][] and [faq].\n\n[x]: https://x.example/{{< param a >}}/y\n[b]: c.md\n"
+            "[FAQ]: {{< relref faq >}}"
+        ),
         "See [it](#), [b](c.md) and [faq](faq).",
     ),
     "notice": ('{{% notice tip "Take care" %}}\nText.\n{{% /notice %}}', "> **Take care**\n>\n> Text."),
     "notice without a title": ("{{% notice warning %}}\nText.\n{{% /notice %}}", "> **Warning**\n>\n> Text."),
     "hint of hugo-book": ("{{< hint info >}}\nText.\n{{< /hint >}}", "> **Info**\n>\n> Text."),
     "tabs of Hugo": (
-        '{{< tabs "id" >}}\n{{< tab "macOS" >}}\n1\n{{< /tab >}}\n{{< tab name="Linux" >}}\n2\n{{< /tab >}}\n{{< /tabs >}}',
+        (
+            '{{< tabs "id" >}}\n{{< tab "macOS" >}}\n1\n{{< /tab >}}\n{{< tab name="Linux" >}}\n2\n'
+            "{{< /tab >}}\n{{< /tabs >}}"
+        ),
         "**macOS**\n\n1\n\n**Linux**\n\n2",
     ),
     "details of Hugo": ('{{% expand "Read on" %}}Text.{{% /expand %}}', "**Read on**\n\nText."),
@@ -269,7 +285,10 @@ SHOWN = {
         '    <div class="card">\n      <button disabled>Send</button>\n    </div>\n\nand save it.',
     ),
     "a listing of tags right below a summary": (
-        "<details><summary>More</summary>\n\n    <b>x</b>\n\n</details>\n\n<details>\n<summary>Less</summary>\n\n    <i>y</i>\n\n</details>",
+        (
+            "<details><summary>More</summary>\n\n    <b>x</b>\n\n</details>\n\n<details>\n<summary>Less</summary>\n\n"
+            "    <i>y</i>\n\n</details>"
+        ),
         "**More**\n\n    <b>x</b>\n\n**Less**\n\n    <i>y</i>",
     ),
     "a listing of tags in an element whose content is indented": (
@@ -337,14 +356,18 @@ IN_MDX = {
     ),
     "card": ('<Card title="Fast" icon="x">\n  It is.\n</Card>', "**Fast**\n\nIt is."),
     "cards of many lines": (
-        '<CardGrid>\n\t<LinkCard\n\t\thref="https://x.org"\n\t\ttitle="One"\n\t\tdescription="It is."\n\t/>\n</CardGrid>',
+        (
+            '<CardGrid>\n\t<LinkCard\n\t\thref="https://x.org"\n\t\ttitle="One"\n'
+            '\t\tdescription="It is."\n\t/>\n</CardGrid>'
+        ),
         "**One** It is.",
     ),
     "expressions": ("A {value} and {'<'}this{' '}one.\n\n{toc}\n\nText.", "A {value} and <this one.\n\nText."),
     "callout": ('<Callout type="info">Text.</Callout>', "**Info**\n\nText."),
     "callout of no kind": ("<Callout>\nText.\n</Callout>", "> **Note**\n>\n> Text."),
     "tags that a program repeats": (
-        'Of {x} (so).\n\n<Cards>\n  {Object.keys(all).map(([key]) => (\n    <Card key={key} title="One" />\n  ))}\n</Cards>\n\n'
+        "Of {x} (so).\n\n<Cards>\n  {Object.keys(all).map(([key]) => (\n"
+        '    <Card key={key} title="One" />\n  ))}\n</Cards>\n\n'
         "{ok && (<b>Text.</b>)}",
         "Of {x} (so).\n\n**One**\n\nText.",
     ),
@@ -406,10 +429,11 @@ def test_a_cell_is_not_shown_however_its_tags_are_written(tmp_path: Path, option
 
 @pytest.mark.parametrize("suffix", ["md", "mdx"])
 def test_what_is_indented_in_a_component_is_no_code(tmp_path: Path, suffix: str) -> None:
-    """A chunk is plain Markdown: the answer and the page read the blocks that the chunker read, and need not be told."""
+    """A chunk is plain Markdown: the answer and the page read the blocks that the chunker read, and are not told."""
     text = (
         "import Tabs from 'tabs'\n\n<Tabs>\n  <TabItem label=\"Linux\">\n      Run it at night.\n\n"
-        '      - once\n        - or twice\n  </TabItem>\n  <TabItem label="Mac">\n    ```sh\n    run\n      --now\n    ```\n'
+        '      - once\n        - or twice\n  </TabItem>\n  <TabItem label="Mac">\n    ```sh\n'
+        "    run\n      --now\n    ```\n"
         "  </TabItem>\n</Tabs>\n"
     )
     lesson, chunks = split(tmp_path, text, f"m/01-a.{suffix}")
@@ -448,7 +472,10 @@ def test_a_listing_too_large_in_a_tab_is_opened_again_without_its_indent(tmp_pat
 def test_an_anchor_of_the_authors_own_is_kept_though_it_is_not_shown(tmp_path: Path) -> None:
     _, chunks = split(
         tmp_path,
-        f'## One {{#first .big}}\n\n{words(120)}\n\n## Two {{: #second }}\n\n{words(120)}\n\n## Three {{ id="third" }}\n\n{words(120)}',
+        (
+            f"## One {{#first .big}}\n\n{words(120)}\n\n## Two {{: #second }}\n\n{words(120)}\n\n"
+            f'## Three {{ id="third" }}\n\n{words(120)}'
+        ),
     )
     assert [chunk.url.partition("#")[2] for chunk in chunks] == ["first", "second", "third"]
     assert [chunk.section_title for chunk in chunks] == ["One", "Two", "Three"]
@@ -456,7 +483,9 @@ def test_an_anchor_of_the_authors_own_is_kept_though_it_is_not_shown(tmp_path: P
 
 def test_references_without_words_read_as_titles(tmp_path: Path) -> None:
     pages = {
-        "a.md": "# First\n\nSee [](b.md), {doc}`b`, {ref}`deep`, [](#own) and [](gone.md).\n\n## Own part {#own}\n\nText.",
+        "a.md": (
+            "# First\n\nSee [](b.md), {doc}`b`, {ref}`deep`, [](#own) and [](gone.md).\n\n## Own part {#own}\n\nText."
+        ),
         "b.md": "# Second page\n\n(deep)=\n## Deep part\n\nText.",
     }
     chunks = split_lesson(read_all(write_book(tmp_path, pages))[0]["a.md"])

@@ -90,7 +90,9 @@ def test_mdbook_publishes_what_its_summary_names(tmp_path: Path) -> None:
         tmp_path,
         {
             "guide/book.toml": '[book]\ntitle = "Arms"\nsrc = "text"\n[output.html]\nsite-url = "https://arms.example.org/b/"\n',
-            "guide/text/SUMMARY.md": "# Summary\n\n[Hello](README.md)\n\n- [One](one.md) (still short)\n  - [Two](a/two.md)\n",
+            "guide/text/SUMMARY.md": (
+                "# Summary\n\n[Hello](README.md)\n\n- [One](one.md) (still short)\n  - [Two](a/two.md)\n"
+            ),
             "guide/text/README.md": "text",
             "guide/text/one.md": "text",
             "guide/text/a/two.md": "text",
@@ -178,7 +180,8 @@ def test_vitepress_spread_over_files(tmp_path: Path) -> None:
     folder = write_book(
         tmp_path / "v",
         {
-            "docs/.vitepress/config/index.mts": "import { defineConfig } from 'vitepress'\nimport { en } from './en.js'\n"
+            "docs/.vitepress/config/index.mts": "import { defineConfig } from 'vitepress'\n"
+            "import { en } from './en.js'\n"
             "export default defineConfig({ title: `Hands`, base: '/h/', cleanUrls: true,\n"
             "  sitemap: { hostname: 'https://hands.example.org' },\n"
             "  srcExclude: ['**/notes.md'],\n"
@@ -345,7 +348,9 @@ def test_nextra(tmp_path: Path) -> None:
         {
             "askbook.toml": 'title = "Necks"\nbase_url = "https://necks.example.org"\n',
             "next.config.mjs": "import nextra from 'nextra'\nexport default nextra({})({})\n",
-            "content/_meta.js": "export default { index: { display: 'hidden' }, zoo: 'The zoo', deep: { title: 'Deep down' } }\n",
+            "content/_meta.js": (
+                "export default { index: { display: 'hidden' }, zoo: 'The zoo', deep: { title: 'Deep down' } }\n"
+            ),
             "content/deep/_meta.json": '{"second": "", "first": "The first"}',
             **{
                 f"content/{name}": text
@@ -572,14 +577,15 @@ SIDEBAR = "module.exports = {docs: ['a', 'gone', {type: 'doc', id: 'gone/too'}, 
          "2 pages that this book does not have: gone.md, gone/too.md"),
         ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": SIDEBAR}, "docusaurus.config.js",
          "2 pages that this book does not have: gone, gone/too"),
-        ({"docs/.vitepress/config.js": "export default {themeConfig: {sidebar: [{text: 'A', items: [{link: '/gone'}, '/a']}]}}"},
+        ({"docs/.vitepress/config.js":
+         "export default {themeConfig: {sidebar: [{text: 'A', items: [{link: '/gone'}, '/a']}]}}"},
          "docs/.vitepress/config.js", "1 page that this book does not have: gone"),
-        ({"book.toml": "[book]\nsrc = 'docs'", "docs/SUMMARY.md": "- [A](a.md)\n- [B](gone.md)\n- [Draft]()"}, "book.toml",
-         "1 page that this book does not have: gone.md"),
+        ({"book.toml": "[book]\nsrc = 'docs'", "docs/SUMMARY.md": "- [A](a.md)\n- [B](gone.md)\n- [Draft]()"},
+         "book.toml", "1 page that this book does not have: gone.md"),
         ({"docs/_toc.yml": "root: a\nchapters: [{file: gone}, {glob: 'x/*'}]"}, "docs/_toc.yml",
          "1 page that this book does not have: gone"),
-        ({"docs/conf.py": "project = 'x'\n", "docs/index.md": "```{toctree}\na\ngone\nold\nself\n```\n", "docs/old.rst": "Old"},
-         "docs/conf.py", "2 pages that this book does not have: gone, old.rst"),
+        ({"docs/conf.py": "project = 'x'\n", "docs/index.md": "```{toctree}\na\ngone\nold\nself\n```\n",
+         "docs/old.rst": "Old"}, "docs/conf.py", "2 pages that this book does not have: gone, old.rst"),
         ({"mkdocs.yml": "nav: [" + "".join(f"{n}.md, " for n in range(500)) + "a.md]"}, "mkdocs.yml",
          "500 pages that this book does not have: 0.md, 1.md, 2.md, 3.md, 4.md …"),
     ],
@@ -612,8 +618,10 @@ def test_a_config_that_says_nothing_is_told(tmp_path: Path, file: str, text: str
 @pytest.mark.parametrize(
     ("file", "text", "named"),
     [
-        ("docusaurus.config.js", "module.exports = {title: 'T', url: makeUrl(), baseUrl: process.env.BASE}", "`url`, `baseUrl`"),
-        ("docusaurus.config.js", "module.exports = {title: 'T', presets: [['x', {docs: {sidebarPath: find()}}]]}", "`sidebarPath`"),
+        ("docusaurus.config.js", "module.exports = {title: 'T', url: makeUrl(), baseUrl: process.env.BASE}",
+         "`url`, `baseUrl`"),
+        ("docusaurus.config.js", "module.exports = {title: 'T', presets: [['x', {docs: {sidebarPath: find()}}]]}",
+         "`sidebarPath`"),
         ("docs/.vitepress/config.ts", "export default {title: load(), base: '/x/'}", "`title`"),
     ],
 )  # fmt: skip
@@ -633,15 +641,18 @@ RUN = 'require("child_process").execSync("touch ran")'
 @pytest.mark.parametrize(
     ("files", "file", "said"),
     [
-        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": f'module.exports = {{docs: ["b", ...{RUN}, "a"]}}'},
-         "sidebars.js", "`docs`: in part made by a program"),
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}",
+         "sidebars.js": f'module.exports = {{docs: ["b", ...{RUN}, "a"]}}'}, "sidebars.js",
+         "`docs`: in part made by a program"),
         ({"docusaurus.config.js": "module.exports = {title: 'T'}",
           "sidebars.js": "module.exports = {docs: ['b', {type: 'category', label: 'C', items: make()}, 'a']}"},
          "sidebars.js", "`docs`: in part made by a program"),
-        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": "module.exports = {docs: ['b', 'a'], ...more()}"},
-         "sidebars.js", "the whole: in part made by a program"),
-        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": "module.exports = {docs: ['b', 'a'], api: make()}"},
-         "sidebars.js", "`api`: in part made by a program"),
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}",
+         "sidebars.js": "module.exports = {docs: ['b', 'a'], ...more()}"}, "sidebars.js",
+         "the whole: in part made by a program"),
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}",
+         "sidebars.js": "module.exports = {docs: ['b', 'a'], api: make()}"}, "sidebars.js",
+         "`api`: in part made by a program"),
         ({"next.config.mjs": "export default {}", "docs/_meta.js": "export default { b: 'B', a: () => 'A' }"},
          "docs/_meta.js", "`a`: in part made by a program"),
         ({"next.config.mjs": "export default {}", "docs/_meta.js": "export default { b: 'B', a: { title: name() } }"},
@@ -666,7 +677,8 @@ def test_what_a_program_would_make_of_a_navigation_is_told(
 def test_a_nextra_navigation_that_names_what_is_not_there_is_told(tmp_path: Path) -> None:
     meta = (
         "export default { '../../x': 'X', gone: 'Gone', b: 'B', '---': {type: 'separator'}, '*': {theme: {}}, "
-        "site: {title: 'S', href: 'https://x.org'}, menu: {type: 'menu', items: {}}, hid: {display: 'hidden'}, deep: 'Deep' }"
+        "site: {title: 'S', href: 'https://x.org'}, menu: {type: 'menu', items: {}}, hid: {display: "
+        "'hidden'}, deep: 'Deep' }"
     )
     pages = {"content/a.md": PAGE, "content/b.md": PAGE, "content/deep/c.md": PAGE}
     lessons, problems = read_all(write_book(tmp_path, {"next.config.mjs": "", "content/_meta.js": meta, **pages}))
@@ -679,10 +691,14 @@ def test_a_nextra_navigation_that_names_what_is_not_there_is_told(tmp_path: Path
 @pytest.mark.parametrize(
     ("file", "text", "page", "shown"),
     [
-        ("mkdocs.yml", "plugins: [macros]\nextra: {version: 1.2.0, of: {robot: R2}}", "It is {{ version }} of {{of.robot}}.", "It is 1.2.0 of R2."),
+        ("mkdocs.yml", "plugins: [macros]\nextra: {version: 1.2.0, of: {robot: R2}}",
+         "It is {{ version }} of {{of.robot}}.", "It is 1.2.0 of R2."),
         ("mkdocs.yml", "extra: {version: 1.2.0}", "It is {{ version }}.", "It is {{ version }}."),
-        ("docs/conf.py", "project = 'x'\nmyst_substitutions = {\n  'a': 'one **A**',\n  # no\n  \"b\": f(),\n  'c': \"two\",\n}\n", "{{ a }}, {{ b }}, {{c}}.", "one **A**, {{ b }}, two."),
-        ("docs/conf.py", "project = 'x'\n", "---\nmyst:\n  substitutions:\n    a: one\n---\n{{ a }} `{{ a }}`.", "one `{{ a }}`."),
+        ("docs/conf.py",
+         "project = 'x'\nmyst_substitutions = {\n  'a': 'one **A**',\n  # no\n  \"b\": f(),\n  'c': \"two\",\n}\n",
+         "{{ a }}, {{ b }}, {{c}}.", "one **A**, {{ b }}, two."),
+        ("docs/conf.py", "project = 'x'\n", "---\nmyst:\n  substitutions:\n    a: one\n---\n{{ a }} `{{ a }}`.",
+         "one `{{ a }}`."),
         ("docs/_config.yml", "parse: {myst_substitutions: {a: one}}", "{{ a }} and {{ z }}.", "one and {{ z }}."),
     ],
 )  # fmt: skip
@@ -751,12 +767,15 @@ NO_CODE = "docusaurus.config.js", "docs/.vitepress/config.ts", "astro.config.mjs
         ({".vitepress/config.js": "export default {themeConfig: {sidebar: ['/../../secret']}}"},
          ".vitepress/config.js", "leads out of the book"),
         ({"docs/_toc.yml": f"root: a\n{BOMB}chapters: [*b39]\n"}, "docs/_toc.yml", "aliases of aliases"),
-        ({"docs/_toc.yml": "root: a\n", "docs/_config.yml": f"title: X\n{BOMB}"}, "docs/_config.yml", "aliases of aliases"),
-        ({"hugo.yaml": f"baseURL: https://x.example.org\n{BOMB}", "content/y.md": PAGE}, "hugo.yaml", "aliases of aliases"),
+        ({"docs/_toc.yml": "root: a\n", "docs/_config.yml": f"title: X\n{BOMB}"}, "docs/_config.yml",
+         "aliases of aliases"),
+        ({"hugo.yaml": f"baseURL: https://x.example.org\n{BOMB}", "content/y.md": PAGE}, "hugo.yaml",
+         "aliases of aliases"),
         ({"docs/a.md": f"---\ntitle: X\n{BOMB}---\n{PAGE}"}, "docs/a.md", "anchors or aliases"),
         ({"docs/_category_.json": '{"a":' * 10_000}, "docs/_category_.json", "nested deeper"),
         ({"hugo.json": '{"a":' * 100_000, "content/y.md": PAGE}, "hugo.json", "not read"),
-        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": "/" * 10_000_000}, "sidebars.js", "larger than 1 MB"),
+        ({"docusaurus.config.js": "module.exports = {title: 'T'}", "sidebars.js": "/" * 10_000_000}, "sidebars.js",
+         "larger than 1 MB"),
     ],
 )  # fmt: skip
 def test_hostile_configs_are_refused_with_a_warning(
@@ -790,15 +809,21 @@ DOCUSAURUS_OF = {"docusaurus.config.js": "module.exports = {title: 'T'}"}
         ({"mkdocs.yml": "nav:\n" + numbered("- ../../x{}.md\n", 45_000)}, "leads out of the book"),
         ({"mkdocs.yml": "nav:\n" + numbered("- x{}.md\n", 45_000)}, "45000 pages"),
         ({"mkdocs.yml": "nav:\n" + numbered("- ./\n", 20_000)}, ""),
-        ({**DOCUSAURUS_OF, "sidebars.js": "module.exports = {d: [" + numbered("'x{}',", 100_000) + "]}"}, "pages that this book does not have"),
-        ({**DOCUSAURUS_OF, "sidebars.js": "module.exports = {d: ['p1', " + "{type: 'autogenerated', dirName: '.'}, " * 10_000 + "]}"}, ""),
-        ({"docs/.vitepress/config.js": "export default {themeConfig: {sidebar: [" + numbered("'/../../{}',", 45_000) + "]}}"},
+        ({**DOCUSAURUS_OF, "sidebars.js": "module.exports = {d: [" + numbered("'x{}',", 100_000) + "]}"},
+         "pages that this book does not have"),
+        ({**DOCUSAURUS_OF,
+         "sidebars.js": "module.exports = {d: ['p1', " + "{type: 'autogenerated', dirName: '.'}, " * 10_000 + "]}"},
+         ""),
+        ({"docs/.vitepress/config.js":
+         "export default {themeConfig: {sidebar: [" + numbered("'/../../{}',", 45_000) + "]}}"},
          "leads out of the book"),
         ({"docs/.vitepress/config.js": "export default {rewrites: {" + numbered("'k{}':'z',", 30_000) + "}}"}, ""),
-        ({"book.toml": "[book]\nsrc = 'docs'", "docs/SUMMARY.md": numbered("- [x](../../a{}.md)\n", 40_000)}, "leads out of the book"),
-        ({"docs/conf.py": "project = 'x'", "docs/index.md": "```{toctree}\n" + numbered("{}\n", 100_000) + "```\n"}, "100000 pages"),
-        ({"docs/conf.py": "project = 'x'", "docs/index.md": "```{toctree}\n:glob:\n" + numbered("*{}\n", 100_000) + "```\n"},
-         "more than 200 patterns"),
+        ({"book.toml": "[book]\nsrc = 'docs'", "docs/SUMMARY.md": numbered("- [x](../../a{}.md)\n", 40_000)},
+         "leads out of the book"),
+        ({"docs/conf.py": "project = 'x'", "docs/index.md": "```{toctree}\n" + numbered("{}\n", 100_000) + "```\n"},
+         "100000 pages"),
+        ({"docs/conf.py": "project = 'x'",
+         "docs/index.md": "```{toctree}\n:glob:\n" + numbered("*{}\n", 100_000) + "```\n"}, "more than 200 patterns"),
         ({"docs/_toc.yml": "root: p1\nchapters:\n" + numbered("- glob: '*{}'\n", 10_000)}, "more than 200 patterns"),
     ],
     ids=range(11),
@@ -814,13 +839,19 @@ def test_a_huge_navigation_takes_seconds_and_one_warning(tmp_path: Path, files: 
 
 def test_no_code_of_a_config_runs(tmp_path: Path) -> None:
     proof = tmp_path / "proof"
-    script = f"require('fs').writeFileSync('{proof}', 'x'); export default {{title: (() => fs.writeFileSync('{proof}'))(), url: eval('1')}}"
+    script = (
+        f"require('fs').writeFileSync('{proof}', 'x'); export default "
+        f"{{title: (() => fs.writeFileSync('{proof}'))(), url: eval('1')}}"
+    )
     python = f"open({str(proof)!r}, 'w')\nproject = open({str(proof)!r}, 'w').name\nextensions = []\n"
     for number, file in enumerate(NO_CODE):
         code = python if file.endswith(".py") else f"// starlight\n{script}"
         docs = {"docs/a.md": PAGE, "src/content/docs/a.md": PAGE}
         assert read_all(write_book(tmp_path / str(number) / "book", {file: code, **docs}))[0]
-    yaml = f"site_name: !!python/object/apply:os.system ['touch {proof}']\nnav: !!python/object/apply:os.system ['touch {proof}']\n"
+    yaml = (
+        f"site_name: !!python/object/apply:os.system ['touch {proof}']\n"
+        f"nav: !!python/object/apply:os.system ['touch {proof}']\n"
+    )
     assert read_all(write_book(tmp_path / "yaml", {"mkdocs.yml": yaml, "docs/a.md": PAGE}))[0]
     assert not proof.exists()
 
@@ -835,8 +866,13 @@ def test_circles_end(tmp_path: Path) -> None:
     }
     assert set(read_all(write_book(tmp_path / "s", sphinx))[0]) == {"index.md", "a.md", "b.md"}
     scripts = {
-        "docs/.vitepress/config.ts": "import a from './a'\nconst t = t\nexport default {title: t, themeConfig: {sidebar: a}}",
-        "docs/.vitepress/a.ts": "import c from './config'\nimport b from './a'\nexport default [...c, ...b, '/x', f()]\nfunction f() { return f() }",
+        "docs/.vitepress/config.ts": (
+            "import a from './a'\nconst t = t\nexport default {title: t, themeConfig: {sidebar: a}}"
+        ),
+        "docs/.vitepress/a.ts": (
+            "import c from './config'\nimport b from './a'\nexport default [...c, ...b, '/x', f()]\n"
+            "function f() { return f() }"
+        ),
         "docs/x.md": PAGE,
     }
     assert list(read_all(write_book(tmp_path / "v", scripts))[0]) == ["docs/x.md"]

@@ -29,7 +29,8 @@ def book(tmp_path: Path) -> Path:
     folder = tmp_path / "tea"
     (folder / "module-1-leaves").mkdir(parents=True)
     (folder / "module-1-leaves" / "01-green.md").write_text(
-        "---\ntitle: Green tea\nhardware_tier: 1\n---\n# Green tea\n\nGreen tea is steeped at 75 degrees for two minutes.\n"
+        "---\ntitle: Green tea\nhardware_tier: 1\n---\n# Green tea\n\n"
+        "Green tea is steeped at 75 degrees for two minutes.\n"
     )
     (folder / "module-1-leaves" / "02-black.md").write_text(
         "---\ntitle: Black tea\nhardware_tier: 3\n---\n# Black tea\n\nBlack tea wants boiling water and four minutes.\n"
@@ -81,7 +82,10 @@ def test_json_is_one_object_with_the_fields_of_the_http_body(askbook: Run, book:
     response = json.loads(askbook("search", "green tea", "--json").stdout)
     assert {"query", "results", "total_found", "hardware_tier_filter", "module_filter", "book_id"} <= response.keys()
     result = response["results"][0]
-    seed = "text score source_file section_title module chapter lesson hardware_tier proficiency_level layer chunk_index total_chunks parent_doc_id prev_chunk_id next_chunk_id content_hash"
+    seed = (
+        "text score source_file section_title module chapter lesson hardware_tier proficiency_level layer chunk_index "
+        "total_chunks parent_doc_id prev_chunk_id next_chunk_id content_hash"
+    )
     assert set(seed.split()) <= result.keys()
     assert result["source_file"] == "module-1-leaves/01-green.md"
     scores = [result["score"] for result in response["results"]]
@@ -169,7 +173,10 @@ def test_init_changes_nothing_about_the_book(askbook: Run, tmp_path: Path, layou
 
 def test_init_says_what_it_found_and_keeps_it(askbook: Run, tmp_path: Path) -> None:
     folder = tmp_path / "robots"
-    config = "site_name: Robots\nsite_url: https://robots.example.org\nnav:\n- index.md\n- Arms: [arms/long.md, arms/short.md]\n"
+    config = (
+        "site_name: Robots\nsite_url: https://robots.example.org\nnav:\n- index.md\n"
+        "- Arms: [arms/long.md, arms/short.md]\n"
+    )
     files = {"mkdocs.yml": config, "README.md": "# The repository", "docs/loose.md": "# Loose"}
     files |= {f"docs/{name}.md": f"# {name}\n\nSome text." for name in ("index", "arms/long", "arms/short")}
     for file, text in files.items():

@@ -1,4 +1,4 @@
-"""F7: index, database and weights damaged or deleted. It is seen, it is said what to do, and what SQL holds is not lost.
+"""F7: index, database and weights damaged or deleted. It is seen, it is said what to do, and what SQL holds stays.
 
 Never is a question answered with "not in the book" because the index is broken.
 """

@@ -1,4 +1,4 @@
-"""The second contract, field by field: the agent, its one tool, and the conversation, with a scripted model behind real HTTP."""
+"""The second contract, field by field: the agent, its one tool, the conversation; a scripted model behind real HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The third contract, field by field: the terminal, its sources footer, and its settings, with a scripted model behind it."""
+"""The third contract, field by field: the terminal, its sources footer, its settings; a scripted model behind it."""
 
 from __future__ import annotations
 

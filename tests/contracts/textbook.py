@@ -1,4 +1,4 @@
-"""A small textbook with everything that the five contracts name: modules, chapters, tiers, levels, layers, long and short lessons."""
+"""A textbook with all the five contracts name: modules, chapters, tiers, levels, layers, long and short lessons."""
 
 from __future__ import annotations
 
@@ -98,7 +98,10 @@ LESSONS = {
     "module-4-vla/chapter-4-plans/02-map.md": _page(
         "The map",
         "hardware_tier: 4\nproficiency_level: C2\nlayer: L4",
-        "## What a map does\n\nThe map has a cell for every 5 centimeters of the floor. A cell is free, taken or unknown.",
+        (
+            "## What a map does\n\nThe map has a cell for every 5 centimeters of the floor. "
+            "A cell is free, taken or unknown."
+        ),
     ),
 }
 FILES, CHUNKS = 8, 14

@@ -1,4 +1,4 @@
-"""A stand-in for a remote service: a real HTTP server on loopback that answers from a script and keeps what it was sent."""
+"""A stand-in for a service: a real HTTP server on loopback that answers from a script and keeps what it is sent."""
 
 from __future__ import annotations
 

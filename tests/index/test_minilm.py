@@ -26,7 +26,7 @@ SENTENCES = [
     "naïve Ünïcode 日本語 🤖",
 ]
 FP32 = Path(__file__).with_name("minilm_fp32.npy")
-"""Vectors of SENTENCES by the base's fp32 weights: `python train/export.py minilm-l6 --fp32 --out …`, run one by one."""
+"""Vectors of SENTENCES by the base's fp32 weights: `python train/export.py minilm-l6 --fp32 --out …`, each alone."""
 LONG = " ".join(f"Sentence number {n} is about the weather in the harbour." for n in range(60))
 
 

@@ -1,4 +1,4 @@
-"""One contract for every index: Qdrant Edge, qdrant-client's local mode, the same behind HTTP as a stand-in for a server,
+"""One contract for every index: Qdrant Edge, qdrant-client's local mode, that behind HTTP as a stand-in for a server,
 and a real server where QDRANT_URL names one."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""F2: the n-th write, fsync or truncation of an ingestion fails, as the kernel would say it. Nothing is damaged, and a retry completes."""
+"""F2: the n-th write, fsync or truncation of an ingestion fails, as the kernel says it. No damage, and a retry ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`recreate` on a server engine: a reader who asks all the time never sees an empty book, or a lesson in two versions."""
+"""`recreate` on a server engine: who asks all the time never sees an empty book, or a lesson in two versions."""
 
 from __future__ import annotations
 

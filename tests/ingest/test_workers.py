@@ -179,6 +179,7 @@ async def test_a_thousand_files_of_mdn(tmp_path: Path, postgres_url: str) -> Non
         states.append(state)
     assert states[0].differs_from(states[1]) == []
     print(
-        f"\n1,000 files of MDN, {len(states[0].chunks)} chunks, {os.cpu_count()} cores: one worker {seconds['one']:.0f} s; "
+        f"\n1,000 files of MDN, {len(states[0].chunks)} chunks, {os.cpu_count()} cores: one worker "
+        f"{seconds['one']:.0f} s; "
         f"three of which one was killed {seconds['three']:.0f} s, {seconds['one'] / seconds['three']:.2f} times as fast"
     )

@@ -1,4 +1,4 @@
-"""The exported graphs against the same encoder in torch. Skipped where torch or onnx is absent: training needs them, askbook does not."""
+"""The exported graphs against the same encoder in torch. Skipped without torch and onnx, which only training needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured: rows among which nothing but reading tells the true from the false. Skipped where torch is absent."""
+"""What is measured: rows among which nothing but reading tells the true from the false. Skipped without torch."""
 
 from __future__ import annotations
 

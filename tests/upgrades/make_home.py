@@ -1,4 +1,4 @@
-"""Packs a data folder of this version's schema: `python tests/upgrades/make_home.py`, once for each schema that is released.
+"""Packs a data folder of this version's schema: `python tests/upgrades/make_home.py`, once for each released schema.
 
 What it holds: a book of two lessons, embedded; a conversation; a key.
 """

@@ -1,4 +1,4 @@
-"""A data folder of every released schema opens in the code of today; one of a newer schema is refused and left as it is."""
+"""A data folder of every released schema opens in today's code; one of a newer schema is refused and left alone."""
 
 from __future__ import annotations
 

@@ -7,8 +7,10 @@ import struct
 import zlib
 
 SVG = b"""<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="300" height="80" onload="top.canary()">
-<script>top.canary(); fetch("http://evil.example/svg")</script><image href="http://evil.example/x.png" width="9" height="9"/>
-<rect width="300" height="80" fill="#0f6b4f"/><text x="20" y="46" fill="#fff" font-family="sans-serif">Q, K and V</text></svg>"""
+<script>top.canary(); fetch("http://evil.example/svg")</script>\
+<image href="http://evil.example/x.png" width="9" height="9"/>
+<rect width="300" height="80" fill="#0f6b4f"/>\
+<text x="20" y="46" fill="#fff" font-family="sans-serif">Q, K and V</text></svg>"""
 
 
 def draw_png(width: int = 320, height: int = 140) -> bytes:

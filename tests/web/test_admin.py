@@ -29,7 +29,10 @@ MORE_THAN_READ = re.compile("^(1[1-9]|[2-9][0-9])$")
 def _write_lessons(folder: Path, numbers: range) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number in numbers:
-        text = f"Gear {number} of the robot turns {number + 3} times a minute, and its axle is oiled every {number + 2} days. "
+        text = (
+            f"Gear {number} of the robot turns {number + 3} times a minute, and its axle is oiled "
+            f"every {number + 2} days. "
+        )
         (folder / f"{number:03}-gear-{number}.md").write_text(
             f"# Gear {number}\n\n## How gear {number} turns\n\n{text * 6}\n"
         )

@@ -1,4 +1,4 @@
-"""The chat page in a real browser: ask, follow the source, go on, stop, keep, and what is said when something is wrong."""
+"""The chat page in a real browser: ask, follow the source, go on, stop, keep, and what is said of failures."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ async def test_a_reader_asks_checks_the_source_and_goes_on(
         ("# T\n***\none  \ntwo", "<h3>T</h3><hr><p>one<br>two</p>"),
         (
             "> [!NOTE]\n> Mind *it*.",
-            '<blockquote class="admonition" role="note" data-kind="note"><p class="title">Note</p><p>Mind <em>it</em>.</p></blockquote>',
+            (
+                '<blockquote class="admonition" role="note" data-kind="note">'
+                '<p class="title">Note</p><p>Mind <em>it</em>.</p></blockquote>'
+            ),
         ),
         ("- [ ] open\n- [x] done[^1]", "<ul><li>☐ open</li><li>☑ done<sup>1</sup></li></ul>"),
         ("<details><summary>More</summary>\n\nhere</details>", "<p><strong>More</strong></p><p>here</p>"),

@@ -1,4 +1,4 @@
-"""Pages of several generators as their readers see them: tabs, admonitions, notebooks, figures, and quotes marked whole."""
+"""Pages of several generators as their readers see them: tabs, admonitions, notebooks, figures, quotes marked whole."""
 
 from __future__ import annotations
 
@@ -81,10 +81,12 @@ Calibration tells the gripper where its fingers meet.
 """
 KEYS = """# Stopping the gripper
 
-The gripper stops at once when <kbd>Ctrl</kbd> and <kbd>C</kbd> are pressed in its **own** terminal, see [the driver](01-driver.md), and it
+The gripper stops at once when <kbd>Ctrl</kbd> and <kbd>C</kbd> are pressed in its **own** terminal, \
+see [the driver](01-driver.md), and it
 opens its fingers after <span class="time">two seconds</span> unless the safety pin is in.
 
-Any other terminal of the same machine <em>cannot</em> stop it, however often the keys <kbd>Ctrl</kbd> and <kbd>C</kbd> are pressed there.
+Any other terminal of the same machine <em>cannot</em> stop it, however often the keys \
+<kbd>Ctrl</kbd> and <kbd>C</kbd> are pressed there.
 """
 FIGURE = """(fingers)=
 # The fingers of the gripper

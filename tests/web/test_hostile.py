@@ -25,14 +25,19 @@ pytestmark = [pytest.mark.row("S3"), pytest.mark.asyncio(loop_scope="module")]
 BOOK = "hostile"
 CANARY = "window.hits = 0; window.canary = () => { window.hits += 1; return ''; };"
 
-# What lives in a page that none of its own scripts made: dangerous elements, handlers, and addresses that are no addresses.
+# What lives in a page that none of its own scripts made: dangerous elements, handlers, and addresses that are none.
 # Pictures are those of the book's folder, and formulas those that KaTeX drew.
 DANGERS = """() => [
-  ...document.querySelectorAll("iframe, object, embed, base, form[action], main script, article script, style, template, :not(.katex) > math, foreignObject, meta[http-equiv]"),
-  ...[...document.querySelectorAll("article img, #panel img")].filter((one) => !one.src.startsWith(`${location.origin}/picture/`)),
-  ...[...document.querySelectorAll("*")].filter((one) => [...one.attributes].some((of) => of.name.startsWith("on") || of.name === "style" && !one.matches("textarea, .ask-about"))),
-  ...[...document.querySelectorAll("[href], [src]")].filter((one) => !/^https?:/.test(one.href?.baseVal ?? one.href ?? one.src)),
-  ...[...document.querySelectorAll(".answer a[href]:not(.chip)")].filter((one) => new URL(one.href).host === "evil.example" && !document.body.dataset.book),
+  ...document.querySelectorAll("iframe, object, embed, base, form[action], main script, article script, style, \
+template, :not(.katex) > math, foreignObject, meta[http-equiv]"),
+  ...[...document.querySelectorAll("article img, #panel img")]
+    .filter((one) => !one.src.startsWith(`${location.origin}/picture/`)),
+  ...[...document.querySelectorAll("*")].filter((one) => [...one.attributes].some((of) =>
+    of.name.startsWith("on") || of.name === "style" && !one.matches("textarea, .ask-about"))),
+  ...[...document.querySelectorAll("[href], [src]")]
+    .filter((one) => !/^https?:/.test(one.href?.baseVal ?? one.href ?? one.src)),
+  ...[...document.querySelectorAll(".answer a[href]:not(.chip)")]
+    .filter((one) => new URL(one.href).host === "evil.example" && !document.body.dataset.book),
 ].map((one) => one.outerHTML.slice(0, 200))"""
 
 
@@ -43,7 +48,10 @@ def write_book(folder: Path) -> Path:
     for number, text in enumerate(HOSTILE):
         heading = TITLES[number % len(TITLES)]
         fact = f"The gripper{number} closes with a force of {number} newtons."
-        body = f"# The gripper{number} {heading}\n\n{fact} Its label reads so.\n\n{text}\n\nIt reads {text} to everybody.\n"
+        body = (
+            f"# The gripper{number} {heading}\n\n{fact} Its label reads so.\n\n{text}\n\n"
+            f"It reads {text} to everybody.\n"
+        )
         name = NAMES[number] if number < len(NAMES) else f"{number:02}-gripper.md"
         (folder / name).write_text(body, encoding="utf-8")
     return folder
@@ -170,7 +178,9 @@ def _reply(text: str, refused: bool) -> dict[str, Any]:
     source = {"title": f"{text} › {text}", "chapter": text, "section": text, "url": address, "chunk_id": text}
     source |= {"chunk_text": text, "quote": text}
     return {
-        "response": f"{text} [1]\n\n- {text}\n\n> {text}\n\n| a |\n|---|\n| {text} |\n\n```{text}\n{text}\n```\n\n# {text}\n",
+        "response": (
+            f"{text} [1]\n\n- {text}\n\n> {text}\n\n| a |\n|---|\n| {text} |\n\n```{text}\n{text}\n```\n\n# {text}\n"
+        ),
         "sources": [source],
         "notices": [text],
         "removed": [{"text": text, "why": text}],

@@ -65,7 +65,8 @@ R = \begin{{pmatrix}} \cos\varphi & -\sin\varphi \\ \sin\varphi & \cos\varphi \e
 
 {HUGE}
 """
-COUNTS = """(root) => Object.fromEntries(["math", "mtable", "mtr", "mtd", "mfrac", "msqrt"].map((name) => [name, root.querySelectorAll(name).length]))"""
+COUNTS = """(root) => Object.fromEntries(["math", "mtable", "mtr", "mtd", "mfrac", "msqrt"].map((name) =>
+  [name, root.querySelectorAll(name).length]))"""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Pictures come from the book's own folder, by the same keys, or they are words; hostile ones are neither read nor run."""
+"""Pictures come from the book's own folder, by the same keys, or are words; hostile ones are neither read nor run."""
 
 from __future__ import annotations
 

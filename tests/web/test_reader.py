@@ -270,7 +270,8 @@ async def test_a_reader_asks_about_what_is_selected(site: Service, browser: Brow
         ),
         (
             "> **Take care of it**\n>\n> Text.",
-            '<blockquote class="admonition" role="note" data-kind="titled">\n<p class="title"><strong>Take care of it</strong></p>\n'
+            '<blockquote class="admonition" role="note" data-kind="titled">\n'
+            '<p class="title"><strong>Take care of it</strong></p>\n'
             "<p>Text.</p>\n</blockquote>",
         ),
         (

@@ -36,9 +36,11 @@ div, button, textarea, p, header, form, ul, svg, askbook-widget { display: none 
 .launcher, .log, .send { visibility: hidden !important; }
 """
 PAGE = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Docs</title>
-<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css"><link rel="icon" href="data:,"></head>
+<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/style.css">\
+<link rel="icon" href="data:,"></head>
 <body><main><h1 class="answer">Docs</h1><section id="text">{SELECTED}</section><h2 class="chip">More</h2></main>
-<script src="/page.js"></script><script src="ASKBOOK/widget.js" data-key="KEY" data-title="Ask the docs" data-accent="#5b3fd6" defer></script>
+<script src="/page.js"></script>\
+<script src="ASKBOOK/widget.js" data-key="KEY" data-title="Ask the docs" data-accent="#5b3fd6" defer></script>
 </body></html>"""
 SCRIPT = 'window.pressed = []; document.addEventListener("keydown", (event) => pressed.push(event.key));'
 
@@ -241,7 +243,10 @@ async def test_a_book_without_pages_of_its_own_has_no_links(tmp_path: Path, brow
 
 
 async def test_no_style_gets_in_or_out(browser: Browser, docs: Site) -> None:
-    look = "(element) => { const { color, display, font, letterSpacing } = getComputedStyle(element); return [color, display, font, letterSpacing] }"
+    look = (
+        "(element) => { const { color, display, font, letterSpacing } = getComputedStyle(element); "
+        "return [color, display, font, letterSpacing] }"
+    )
     async with visit(browser, docs) as watched:
         page = watched.page
         own = [page.locator(place) for place in ("h1.answer", "h2.chip", "#text", "body")]

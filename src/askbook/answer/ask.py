@@ -218,7 +218,7 @@ class _Inquiry:
     # --- what is asked ------------------------------------------------------------------------------
 
     async def _understand(self, text: str, thread: Thread) -> _Asked | Reply:
-        """A Reply where there is nothing to search for: a command, a question about the book's structure, or no question."""
+        """A Reply where there is nothing to search for: a command, no question, or one about the book's structure."""
         if is_command(text):
             return _decline("Ask about what the book says.")
         question, parts = self.question, self.parts

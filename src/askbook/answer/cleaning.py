@@ -41,7 +41,7 @@ _VISIBLE = _Visible()
 
 
 def drop_invisible(text: str) -> str:
-    """Works character by character, so that a text may come in any pieces; characters that need their neighbours to be judged stay."""
+    """Works by character, so that a text may come in any pieces; those that need their neighbours to be judged stay."""
     return text.translate(_VISIBLE)
 
 

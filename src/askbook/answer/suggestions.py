@@ -32,7 +32,8 @@ LONGEST = 80
 _OPENS_SENTENCE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ`*"
 
 _DEFINITION = re.compile(
-    r"(?P<article>(?:An?|The) )?(?P<name>[A-Za-z`*][\w`*-]*(?: (?!(?:an?|the) )[\w`*-]+){0,3})(?: \([^()]{1,40}\))? is (?:an?|the) "
+    r"(?P<article>(?:An?|The) )?(?P<name>[A-Za-z`*][\w`*-]*(?: (?!(?:an?|the) )[\w`*-]+){0,3})"
+    r"(?: \([^()]{1,40}\))? is (?:an?|the) "
 )
 _POINTS = re.compile(
     r"(?:this|that|it|there|here|which|what|one|each|following|result|first|second|next|last)\b", re.IGNORECASE

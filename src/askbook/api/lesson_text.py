@@ -36,10 +36,10 @@ LEAST_MARKUP = 20
 _FENCE_LINE = re.compile(r"[ \t>]*+(?:`{3,}+|~{3,}+)[^\n]*+\n")
 _HTML_TAGS = (
     "a abbr address article aside audio b blockquote body br button canvas caption center cite code col colgroup dd "
-    "del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form frame h1 h2 h3 h4 h5 h6 head "
-    "header hr html i iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object "
-    "ol optgroup option p param picture pre q s samp script section select small source span strong style sub summary sup "
-    "svg table tbody td template textarea tfoot th thead title tr track u ul var video wbr"
+    "del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form frame h1 h2 h3 h4 h5 h6 "
+    "head header hr html i iframe img input ins kbd label legend li link main map mark math menu meta nav noscript "
+    "object ol optgroup option p param picture pre q s samp script section select small source span strong style sub "
+    "summary sup svg table tbody td template textarea tfoot th thead title tr track u ul var video wbr"
 )
 _TAG = re.compile(rf"<!--.*?-->|(<!--.*)|</?(?:{'|'.join(_HTML_TAGS.split())})\b[^<>]*>", re.IGNORECASE | re.DOTALL)
 _CUSTOM_ID = re.compile(r"(?<!\s)\s*+(?:\{#[^{}\s]+\}|\[\[[^\[\]\s]+\]\])\s*$")

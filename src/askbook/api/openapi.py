@@ -139,7 +139,8 @@ _DATA = {"type": "object", "properties": {"data": {"type": "string"}}, "required
 
 STREAM = _describe_stream(
     f"Server-sent events: {', '.join(f'`{name}` ({body.__name__})' for name, body in CHAT_EVENTS.items())}. "
-    "The last is `done` or `error`. The first two are left out where nothing is searched. The deltas together are the response. "
+    "The last is `done` or `error`. The first two are left out where nothing is searched. "
+    "The deltas together are the response. "
     "Comments keep the connection alive. A client that leaves ends the answer, and nothing of it is kept; asked again "
     "with the same session_id, the conversation goes on.",
     _CHAT,

@@ -45,7 +45,7 @@ class Size:
 
     @property
     def tokens(self) -> int:
-        """The seeds' estimate, words × 1.3, where ten characters are at least a word: no chunk passes 3,940 characters."""
+        """The seeds' estimate, words × 1.3; ten characters are a word at least: no chunk passes 3,940 characters."""
         return math.ceil(max(self.words, self.chars / CHARS_A_WORD) * 1.3)
 
 
@@ -64,7 +64,8 @@ def _weigh(text: str) -> Size:
 class Unit:
     """The least that moves as one: a whole block, or a part of one that alone is too large.
 
-    `before` and `after` are the fence lines that open and close a part of a listing, `header` a table's first two lines.
+    `before` and `after` are the fence lines that open and close a part of a listing, `header` a table's first two
+    lines.
     """
 
     start: int
@@ -138,7 +139,7 @@ def _split_block(
 
 
 def _find_dedent(source: Source, block: Block, start: int, end: int) -> int:
-    """In MDX nothing is code for its indent: without it a chunk is plain Markdown, and whoever reads it sees these blocks."""
+    """In MDX nothing is code for its indent: without it a chunk is plain Markdown, whose reader sees these blocks."""
     if source.mdx and block.kind == "prose":
         return end - start
     return min(map(_indent_of, filter(str.strip, source.text[start:end].split("\n"))))
@@ -262,7 +263,7 @@ def _pack(units: list[Unit]) -> Iterator[list[Unit]]:
 
 
 def _merge_small(drafts: list[list[Unit]]) -> list[list[Unit]]:
-    """A small section joins its neighbour up to the target; one still small joins the smaller neighbour that has room."""
+    """A small section joins its neighbour up to the target; one still small joins the smaller one that has room."""
     merged: list[list[Unit]] = []
     for draft in drafts:
         if merged and _may_merge(merged[-1], draft, TARGET):

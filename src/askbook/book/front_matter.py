@@ -110,7 +110,8 @@ def _read_toml(raw: str, body_start: int) -> FrontMatter:
 
 def read_settings(raw: str) -> tuple[dict[str, Any], str | None]:
     """A generator's YAML file, and what is wrong with it. Texts, lists and mappings are taken; a value with a tag
-    (`!!python/name:…`, `!ENV`) and an alias of anything but a text are unknown (None): nothing is built, nothing doubles."""
+    (`!!python/name:…`, `!ENV`) and an alias of anything but a text are unknown (None): nothing is built, nothing
+    doubles."""
     try:
         values, complaint = _build_settings(yaml.parse(raw, Loader=_Loader))
     except (yaml.YAMLError, ValueError) as error:
@@ -213,7 +214,7 @@ def _key_at(raw: str, line: int) -> str | None:
 
 
 def read_number(value: YamlValue) -> int | None:
-    """`3`, `"03"`, `"Chapter 3: Building with ROS 2"` and `"chapter-3-building"` are 3; `"Building with ROS 2"` has none."""
+    """`3`, `"03"`, `"Chapter 3: Building with ROS 2"`, `"chapter-3-building"` are 3; `"Building with ROS 2"` none."""
     if not isinstance(value, str):
         return None
     match = _NUMBERED.match(value) or _SLUG_NUMBER.match(value.strip())

@@ -1,4 +1,4 @@
-"""What a page takes from other files of its book: includes of every generator, resolved inside the book's folder only."""
+"""What a page takes from other files of its book: includes of every generator, resolved in the book's folder only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _PLAYGROUND = re.compile(
 )
 # Of MkDocs' plugins markdown-include, mdx_include and include-markdown.
 _PLUGIN = re.compile(
-    r"\{(?:!>?|%-?[ \t]*include(?:-markdown)?[ \t]++[\"'])[ \t]*(?P<path>[^\s\"'{}\[\]!%]+)(?:\[ln:(?P<part>[\d,-]+)\])?[^{}\n]{0,200}[!%]\}"
+    r"\{(?:!>?|%-?[ \t]*include(?:-markdown)?[ \t]++[\"'])[ \t]*(?P<path>[^\s\"'{}\[\]!%]+)"
+    r"(?:\[ln:(?P<part>[\d,-]+)\])?[^{}\n]{0,200}[!%]\}"
 )
 _SNIPPET = re.compile(r"^(?P<indent>[ \t]*)-+8<-+[ \t]+[\"'](?P<path>[^\"':\n]+)(?P<part>:[^\"'\n]*)?[\"'][ \t]*$")
 _SNIPPET_BLOCK = re.compile(r"^(?P<indent>[ \t]*)-+8<-+[ \t]*$")
@@ -38,7 +39,8 @@ _VITEPRESS = re.compile(rf"^(?P<indent>[ \t]*)<<<[ \t]+{_PATH}(?P<part>#[\w-]+)?
 _COMMENT = re.compile(rf"^(?P<indent>[ \t]*)<!--[ \t]*@include:[ \t]*{_PATH}(?P<part>[#{{][^\s>]*)?[ \t]*-->[ \t]*$")
 _EXCLAIMED = re.compile(r"^(?P<indent>[ \t]*)!!![ \t]*include\([ \t]*(?P<path>[^()\s]+)[ \t]*\)[ \t]*!!![ \t]*$")
 _SHORTCODE = re.compile(
-    r"^(?P<indent>[ \t]*)\{\{[<%][ \t]*(?:readfile[ \t][^{}\n]*?file=|readfile[ \t]+|include[ \t]+)[\"']?(?P<path>[^\s\"'{}<>%]+)[\"']?(?P<more>[^{}\n]*)[>%]\}\}[ \t]*$"
+    r"^(?P<indent>[ \t]*)\{\{[<%][ \t]*(?:readfile[ \t][^{}\n]*?file=|readfile[ \t]+|include[ \t]+)[\"']?"
+    r"(?P<path>[^\s\"'{}<>%]+)[\"']?(?P<more>[^{}\n]*)[>%]\}\}[ \t]*$"
 )
 _MDX_INCLUDE = re.compile(rf"^(?P<indent>[ \t]*)\{{\*[ \t]+{_PATH}(?:[ \t]+ln\[(?P<part>[\d:,]+)\])?[^\n]*\*\}}[ \t]*$")
 _DIRECTIVE = re.compile(
@@ -67,7 +69,7 @@ class Expanded:
 
 
 def expand_includes(path: str, text: str, start: int, read_file: ReadFile, snippets: tuple[str, ...] = ()) -> Expanded:
-    """The page with what it includes in its place, from `start` on. `snippets`: the folders that `--8<--` counts from."""
+    """The page with what it includes in its place, from `start` on. `snippets`: the folders `--8<--` counts from."""
     if not any(sign in text for sign in _SIGNS) or _ANY.search(f"\n{text[start:]}") is None:
         return Expanded(text)
     first = text.count("\n", 0, start)
@@ -226,7 +228,7 @@ class _NotThere(Exception):
 
 
 def _limit(text: str, options: Mapping[str, str], is_listing: bool) -> str:
-    """What the options of a directive leave of a file: of a listing Sphinx takes whole lines, docutils cuts at the text."""
+    """What a directive's options leave of a file: of a listing Sphinx takes whole lines, docutils cuts at the text."""
     if is_listing:
         lines = text.split("\n")
         if name := options.get("pyobject"):

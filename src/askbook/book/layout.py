@@ -258,7 +258,10 @@ class Layout:
         number, value = read_number(found[1]), found[1]
         is_name = isinstance(value, str) and any(char.isalpha() for char in value)
         if number is None and not is_name:
-            message = f"`{key}` is {str(value)[:40]!r}, not a number from 0 to {MAX_NUMBER}; the file's place gives it instead"
+            message = (
+                f"`{key}` is {str(value)[:40]!r}, not a number from 0 to {MAX_NUMBER}; "
+                "the file's place gives it instead"
+            )
             self.problems.append(Problem(page.path, message, key))
         return number
 

@@ -1,4 +1,4 @@
-"""The pictures of a book: which ones a text shows, and their bytes. Nothing outside the book's folder is read, no link followed."""
+"""The pictures of a book: those a text shows, and their bytes. Nothing outside its folder is read, no link followed."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def find_files(folder: Path, book: Book) -> tuple[dict[str, Path], list[Problem]
     """Every Markdown file of the book by its path in it, in order of these paths; of a site, the files of its pages.
 
     Left out: hidden files and folders, partials (files that begin with `_`, but for Hugo's `_index.md`), the book's own
-    ignore patterns and the site's, translations beside the original, and links: what a link inside the book points to is
-    read at its own place.
+    ignore patterns and the site's, translations beside the original, and links: what a link inside the book points to
+    is read at its own place.
     """
     home = _home(folder)
     return _list_files(home, book, _find_site(home, book)[0])
@@ -81,7 +81,7 @@ def read_lessons(
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was made of a folder. `modules`: the folders that hold a module each; in askbook.toml they change nothing."""
+    """What was made of a folder. `modules`: folders that hold a module each; in askbook.toml they change nothing."""
 
     modules: dict[str, str]
     why: str
@@ -173,7 +173,7 @@ def _list_files(home: Path, book: Book, site: Site | None) -> tuple[dict[str, Pa
 def _walk(
     home: Path, is_ignored: Callable[[str], bool], problems: list[Problem], site: Site | None
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Every file that looks like Markdown, and every link that could lead to some; folders are never entered by a link."""
+    """Every file that looks like Markdown, and every link that could lead to one; no folder is entered by a link."""
     waiting = [f"{site.docs}/" if site and site.docs else ""]
     private = "." if site and site.underscored else (".", "_")
     while waiting:
@@ -258,7 +258,7 @@ def _read_notebook(content: str) -> str:
 
 
 def _read_included(home: Path, path: str) -> str | None:
-    """A file of the book by its path in it; no link, however it is made, leads out of the folder or to a hidden file."""
+    """A file of the book by its path in it; no link, however made, leads out of the folder or to a hidden file."""
     try:
         file = (home / path).resolve(strict=True)
         if not file.is_relative_to(home) or any(part.startswith(".") for part in file.relative_to(home).parts):
@@ -279,7 +279,7 @@ def _title_of_overview(home: Path, front_page: str = "README") -> str | None:
 
 
 def _ignore_pattern(patterns: tuple[str, ...], root: str = "") -> re.Pattern[str] | None:
-    """As in .gitignore: `**` crosses folders, a pattern without a slash holds at any depth, a folder takes all below it."""
+    """As .gitignore: `**` crosses folders, a pattern without a slash holds at any depth, a folder takes all in it."""
     written = [pattern.strip() for pattern in patterns if pattern.strip().strip("/") and pattern.strip()[0] not in "#!"]
     below = re.escape(f"{root}/") if root else ""
     return re.compile(below + f"(?:{'|'.join(map(_translate, written))})", re.DOTALL) if written else None

@@ -93,7 +93,7 @@ class Section:
 
 
 class Source:
-    """A lesson's text with its lines, what is hidden in it, and where a fence that its author left open must be closed."""
+    """A lesson's text with its lines, what is hidden in it, and where a fence that was left open must be closed."""
 
     def __init__(self, text: str, body_start: int, mdx: bool, titles: Mapping[str, str] | None = None) -> None:
         self.text = text
@@ -257,7 +257,7 @@ def _build_parser(mdx: bool) -> MarkdownIt:
 
 
 def _read_paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """In MDX nothing is code for its indent: what ends a paragraph ends it at any depth, as a listing below a tag does."""
+    """In MDX nothing is code for its indent: what ends a paragraph ends it at any depth, as a listing below a tag."""
     rules = state.md.block.ruler.getRules("paragraph")
     before, state.parentType, state.line = state.parentType, "paragraph", start + 1
     while state.line < state.lineMax and not state.isEmpty(state.line):
@@ -275,7 +275,7 @@ _MARKDOWN, _MDX = _build_parser(mdx=False), _build_parser(mdx=True)
 
 
 def parse_blocks(lines: list[str], mdx: bool = False, offset: int = 0) -> list[Block]:
-    """Block structure alone: inline Markdown is never parsed, so brackets and backticks by the thousand cost nothing."""
+    """Block structure alone: inline Markdown is never parsed, so brackets or backticks by the thousand cost nothing."""
     parser = _MDX if mdx else _MARKDOWN
     tokens: list[Token] = []
     parser.block.parse("\n".join(lines) + "\n", parser, {}, tokens)

@@ -1,4 +1,4 @@
-"""What of a page is not shown as its site may show it: formulas too long to draw, scripts in drawings, frames without an end."""
+"""What a page shows otherwise than its site may: formulas too long to draw, scripts in drawings, frames without end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def find_unshown(folder: Path, source_file: str, text: str, seen: set[str]) -> I
     if _DEEP.search(prose) or _find_depth(prose) > DEEPEST:
         yield f"tabs or notes are nested deeper than {DEEPEST}; they are shown one below the other"
     if _DEEP_QUOTE.search(prose):
-        yield f"quotes are nested deeper than {DEEPEST_QUOTE}; their words are found, and the page leaves out those below"
+        yield (
+            f"quotes are nested deeper than {DEEPEST_QUOTE}; their words are found, and the page leaves out those below"
+        )
     for src in sorted(list_files(text)) if ".svg" in text else ():
         drawing = posixpath.normpath(posixpath.join(posixpath.dirname(source_file), src))
         if drawing not in seen:
@@ -96,7 +98,7 @@ def _split_fences(text: str) -> tuple[list[str], str]:
 
 
 def _find_depth(prose: str) -> int:
-    """How deep frames stand in each other. One of a component's name that nothing closes may be no frame: `List<Item>`."""
+    """How deep frames stand in each other. One named as a component and not closed may be none: `List<Item>`."""
     stack: list[str] = []
     inner = [0]
     waiting = Counter[str]()

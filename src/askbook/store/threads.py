@@ -91,7 +91,7 @@ class Threads:
                 await connection.execute(new.on_conflict_do_nothing(index_elements=["thread_id"]))
             found = await _find_row(connection, thread.thread_id, lock=True)
             row = _own(found, thread.thread_id, thread.owner, thread.book_id)
-            # Of two questions asked at once, the slower is saved after the faster one's answer: times never run backwards.
+            # Of two questions asked at once, the slower is saved after the faster one's answer: no time runs backwards.
             asked_at = max(row["updated_at"], question.timestamp)
             answered_at = max(asked_at, answer.timestamp)
             exchange = replace(question, timestamp=asked_at), replace(answer, timestamp=answered_at)

@@ -184,7 +184,7 @@ def _share(one: str, other: str) -> float:
 
 
 def _count_denied(sentence: str, other: str) -> int:
-    """Counts each "not", except in asides on something the other sentence does not mention: ", not the driver, decides"."""
+    """Counts each "not", but in asides on what the other sentence does not mention: ", not the driver, decides"."""
     theirs = read_stems(other)
     asides = _ASIDE.findall(sentence.replace("’", "'"))
     return _count_denials(sentence) - sum(theirs.isdisjoint(read_stems(aside)) for aside in asides)

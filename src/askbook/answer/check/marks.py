@@ -1,4 +1,4 @@
-"""The marks by which an answer cites: `[1]`, `[1, 2]`, `【1】`. "(from Chapter 2: Installation)" is one without a number."""
+"""The marks by which an answer cites: `[1]`, `[1, 2]`, `【1】`. "(from Chapter 2: Installation)" is one, unnumbered."""
 
 from __future__ import annotations
 

@@ -28,12 +28,15 @@ _LINE = re.compile(
     r"|(?P<d2l>:(?:begin_tab:|end_tab:))"
     r"|(?P<label>\([\w:./-]+\)=[ \t]*$|:label:`[^`\n]*`[ \t]*$)"
     r"|(?P<hook>#{1,6}[ \t]+<!--[ \t]*\w+:\w+[ \t]+(?P<words>[^\n]*?)[ \t]*-->[ \t]*$)"
-    r"|(?P<contents>(?:#{1,6}(?:[ \t]+<br[ \t]*/?>)*|\[TOC\]|\[\[_?toc_?\]\]|\[(?://|comment)\]:[ \t]*(?:#|<>)[^\n]*)[ \t]*$)"
-    r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$|\{!>?[ \t]*[^\s!{}]+[ \t]*!\}[ \t]*$|!!![ \t]*include\([^()\n]*\)[ \t]*!!![ \t]*$)"
+    r"|(?P<contents>(?:#{1,6}(?:[ \t]+<br[ \t]*/?>)*|\[TOC\]|\[\[_?toc_?\]\]"
+    r"|\[(?://|comment)\]:[ \t]*(?:#|<>)[^\n]*)[ \t]*$)"
+    r"|(?P<unresolved><<<[ \t]+[@./]\S|-+8<-+(?:[ \t]|$)|\{\*[ \t]+\S+[^\n]*\*\}[ \t]*$"
+    r"|\{!>?[ \t]*[^\s!{}]+[ \t]*!\}[ \t]*$|!!![ \t]*include\([^()\n]*\)[ \t]*!!![ \t]*$)"
     r"|(?P<changed>\{(?:\+\+|--|==|~~|>>)[ \t]*$|(?:\+\+|--|==|~~|<<)\}[ \t]*$)"
     r"|(?P<shortcode>\{\{<[ \t]*(?P<code>tabpane|tab|highlight)\b(?P<told>[^{}\n]*)>\}\}[ \t]*$)"
     r"|(?P<comment><!--|\{/\*|<(?P<unseen>script|style)\b)"
-    r"|(?P<box>(?:<(?P<component>[A-Z]\w*)\b[^<>\n]*(?<!/)>|\{(?:\{[<%]|%)[ \t]*(?P<hint>\w+)\b[^{}\n]*[>%]\}\}?)[ \t]*$)"
+    r"|(?P<box>(?:<(?P<component>[A-Z]\w*)\b[^<>\n]*(?<!/)>"
+    r"|\{(?:\{[<%]|%)[ \t]*(?P<hint>\w+)\b[^{}\n]*[>%]\}\}?)[ \t]*$)"
     r"|(?P<alert>>[ \t]?\[!(?P<kind>\w+)\][+-]?)"
     r"|(?P<math>\$\$|\\\[|\\begin\{(?P<env>[a-z]+\*?)\})"
     r"|(?P<definition>:(?:[ ]{1,3}|\t)\S)"
@@ -50,7 +53,8 @@ _MYST = re.compile(r"^[ \t]*(?:`{3,}|:{3,})\{[\w:-]+\}|\{[\w:-]+\}`[^`\n]+`", re
 _MATERIAL = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]++(?P<kind>[\w-]++)[^\"\n]*+(?:\"(?P<title>[^\n]*)\")?")
 _TAB = re.compile(r"===[!+]?[ \t]++([\"'])(?P<title>[^\n]*)\1")
 _OPTIONS = re.compile(
-    r"(?:[ \t>]*:[\w-]++:[^\n]*+(?:\n|\Z))++|[ \t>]*---[ \t]*\n(?:(?![ \t>]*---)[^\n]*\n){0,50}[ \t>]*---[ \t]*(?:\n|\Z)"
+    r"(?:[ \t>]*:[\w-]++:[^\n]*+(?:\n|\Z))++"
+    r"|[ \t>]*---[ \t]*\n(?:(?![ \t>]*---)[^\n]*\n){0,50}[ \t>]*---[ \t]*(?:\n|\Z)"
 )
 _API_OPTIONS = re.compile(r"(?:[ \t]{4,}[^\n]*(?:\n|\Z))+")
 _CAPTION = re.compile(r"^[ \t>]*:?(?:caption|header):[ \t]*(.+)$", re.MULTILINE)
@@ -59,13 +63,15 @@ _PATH = re.compile(r"(?!\w+:|//)[^\n\"'<>\[\]{}`\\]{1,1000}")
 _CONTAINER = re.compile(
     r"[ \t]*(?:\{(?P<directive>[\w:.+-]++)\}[ \t]*(?P<argument>[^\n]*)"
     r"|\{(?P<classes>[.#][^{}\n]*|[\w-]+=[^{}\n]*)\}"
-    r"|(?P<name>[\w-]++)(?P<dotted>\.[\w.]+[ \t]*$)?[ \t]*(?:\[(?P<boxed>[^\n]*)\])?(?P<attributes>\{[^{}\n]*\})?[ \t]*(?:\|[ \t]*+)?(?P<rest>[^\n]*))"
+    r"|(?P<name>[\w-]++)(?P<dotted>\.[\w.]+[ \t]*$)?[ \t]*(?:\[(?P<boxed>[^\n]*)\])?"
+    r"(?P<attributes>\{[^{}\n]*\})?[ \t]*(?:\|[ \t]*+)?(?P<rest>[^\n]*))"
 )
 _TITLE = re.compile(r"\b(?:title|filename|caption|label)=(?:\"(?P<d>[^\"\n]*)\"|'(?P<s>[^'\n]*)')")
 _BOXED = re.compile(r"\[(?P<d>[^\[\]\n]+)\](?:[ \t]*\{[^{}\n]*\})?[ \t]*$")
 _LANGUAGE = re.compile(r"[ \t]*(?P<name>(?![\w-]+=)[^\s{\[]*)")
 _FOR_GENERATOR = re.compile(
-    r"(?:[ \t]*(?:\{[^{}\n]*\}|\[[^\[\]\n]*\]|/[^/\n]+/|:?[\w-]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'{}]+|\{[^{}\n]*\})|:[\w-]+"
+    r"(?:[ \t]*(?:\{[^{}\n]*\}|\[[^\[\]\n]*\]|/[^/\n]+/"
+    r"|:?[\w-]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'{}]+|\{[^{}\n]*\})|:[\w-]+"
     r"|showLineNumbers|lineNumbers|wordWrap|twoslash|noInline|live|copy|editable))+[ \t]*"
 )
 _CLASS = re.compile(r"\{[ \t]*\.?(?P<name>[\w+#-]+)")
@@ -119,7 +125,7 @@ _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
 
 @dataclass(slots=True)
 class _Body:
-    """What an opened marker holds: lines indented to `indent` at least, all up to the line of `mark`s, or up to `until`."""
+    """What an opened marker holds: lines indented to `indent` at least, all up to a line of `mark`s, or to `until`."""
 
     indent: int = 0
     mark: str = ""

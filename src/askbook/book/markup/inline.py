@@ -1,4 +1,4 @@
-"""The generators' markup among words: tags, comments, roles, shortcodes, attribute lists, footnote marks, wiki links."""
+"""The generators' markup among words: tags, comments, roles, shortcodes, attributes, footnote marks, wiki links."""
 
 from __future__ import annotations
 
@@ -55,20 +55,23 @@ _MDBOOK = re.compile(r"\{\{#(?:include|rustdoc_include|playground|playpen|title|
 _BRANCH = re.compile(r"\{[#:/](?:if|else|each|await|then|key)\b[^{}\n]*\}")
 # `_{i=1}` is a formula's, delimiters or not.
 _ATTRIBUTES = re.compile(
-    r"\{:[^{}\n]*\}|\{[ \t]*(?:[.#][\w:-]+|(?<![_^]\{)[\w-]+=(?:\"[^\"\n]*\"|[\w%.-]+))(?:[ \t]+(?:[.#][\w:-]+|[\w:-]+=(?:\"[^\"\n]*\"|[\w%./-]+)))*[ \t]*\}"
+    r"\{:[^{}\n]*\}|\{[ \t]*(?:[.#][\w:-]+|(?<![_^]\{)[\w-]+=(?:\"[^\"\n]*\"|[\w%.-]+))"
+    r"(?:[ \t]+(?:[.#][\w:-]+|[\w:-]+=(?:\"[^\"\n]*\"|[\w%./-]+)))*[ \t]*\}"
 )
 _HEADS = re.compile(r"[^\S\n]*+#")
 _ID = re.compile(r"(?:#|\bid=\"?)([^\s{}\"]+)")
 # {names.map((name) => ( <Tag /> ))}: its tags and the words in them are read as all others are.
 _PROGRAM = re.compile(
-    r"\{(?:[^{}<>\n=]|\{[^{}\n]{0,300}\}|=(?!>)){1,200}(?:\n[ \t]*)?(?:=>|&&|\?)[ \t]*\(?[ \t]*(?=\s{0,200}<(?P<tag>[\w.:-]*)|\n)"
+    r"\{(?:[^{}<>\n=]|\{[^{}\n]{0,300}\}|=(?!>)){1,200}(?:\n[ \t]*)?(?:=>|&&|\?)[ \t]*\(?[ \t]*"
+    r"(?=\s{0,200}<(?P<tag>[\w.:-]*)|\n)"
 )
 _PROGRAM_END = re.compile(r"[)\s]{0,200}\}")
 # } of a program ends tags, or what is said instead of them.
 _ENDS_TAGS = re.compile(r"(?:[>)]|:\s*(?:\"[^\"\n]*\"|'[^'\n]*'|[\w.$]+))\s*\Z")
 _ELSE = re.compile(
     r"[)\s]{0,200}:\s{0,200}(?:[^{}<>\n:]{1,200}\?[ \t]*)?"
-    r"(?:\(?[ \t]*(?=\s{0,200}<(?P<tag>[\w.:-]*))|(?P<quote>[\"'])(?P<words>[^\"'\n]{1,300})(?P=quote)\s{0,200}(?=\})|[\w.$]{1,100}\s{0,200}(?=\}))"
+    r"(?:\(?[ \t]*(?=\s{0,200}<(?P<tag>[\w.:-]*))|(?P<quote>[\"'])(?P<words>[^\"'\n]{1,300})(?P=quote)\s{0,200}(?=\})"
+    r"|[\w.$]{1,100}\s{0,200}(?=\}))"
 )
 _BRACE = re.compile(r"\\.|[`{}]")
 _EXPRESSION = re.compile(
@@ -126,7 +129,7 @@ class InlineScan:
         self._lines = Lines(text)
         self._tags = Tags(text, self._lines)
         self._last_comment_end = {"-->": text.rfind("-->"), "*/": text.rfind("*/")}
-        # A tag or export that never ends costs a look ahead; when all of them have cost this much, the rest stay as text.
+        # A tag or export that never ends costs a look ahead; when all have cost this much, the rest stay as text.
         self._patience = 2 * len(text) + 10_000
         self._footnotes = {found[1] for found in _FOOTNOTE_TEXT.finditer(text)} if "[^" in text else set[str]()
         self._found: list[Hidden] = []
@@ -474,7 +477,7 @@ class InlineScan:
         return self._read_reference(at) if self._targets else self._read_object(at)
 
     def _read_reference(self, at: int) -> int | None:
-        """`[words][name]`, `[name][]` and `[name]` lead where their definition says, which may stand in another chunk."""
+        """`[words][name]`, `[name][]` and `[name]` lead where their definition says, maybe in another chunk."""
         text, found = self._text, _REFERRED.match(self._text, at)
         after = text[found.end() : found.end() + 1] if found else ""
         target = self._targets.get(" ".join(found["name"].casefold().split())) if found else None
@@ -485,7 +488,7 @@ class InlineScan:
         return found.end() if begin == at else at + 1
 
     def _read_object(self, at: int) -> int | None:
-        """[`zarr.open`][] and [the array][zarr.Array] lead to an object of a program, which only the generator finds."""
+        """[`zarr.open`][] and [the array][zarr.Array] lead to a program's object, which only the generator finds."""
         inside = self._text[at - 1 : at].isalnum() or self._text[at - 1 : at] in tuple("_)]!")
         return self._unwrap(_OBJECT.match(self._text, at), "words") if not (at and inside) else None
 

@@ -1,4 +1,4 @@
-"""References without words of their own read as the title of what they lead to: a page, a section, a figure, a formula."""
+"""References without words of their own read as the title of what they lead to: a page, section, figure or formula."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ LABELS = names(
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """`text[start:end]` is not shown; `filler` stands in its place. The parser is given `parsed`, where it is not the filler."""
+    """`text[start:end]` is not shown; `filler` stands in its place. The parser gets `parsed`, if that is another."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ def to_target(path: str) -> str:
 
 
 def to_parsed(text: str, hidden: Sequence[Hidden], math: Sequence[Span]) -> str:
-    """What the parser of blocks is given: line by line the same, without what is hidden and with formulas as plain words."""
+    """What the parser of blocks is given: the same lines, without what is hidden and with formulas as plain words."""
     parts: list[str] = []
     at = 0
     formulas = (Hidden(*span, parsed=_as_words(text[slice(*span)])) for span in math)
@@ -95,7 +95,7 @@ def whole_lines(text: str, hidden: Hidden) -> Hidden:
 
 
 def find_blank_before(text: str, at: int, signs: str = "") -> int | None:
-    """Where the line begins, if only these signs stand before. A line may be as long as its file: who asks reads no more of it."""
+    """Where the line begins, if only these stand before. A line may be as long as its file: the rest is not read."""
     while at and text[at - 1] != "\n":
         if not text[at - 1].isspace() and text[at - 1] not in signs:
             return None

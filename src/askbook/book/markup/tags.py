@@ -1,4 +1,4 @@
-"""Tags, imports, exports and comments: what a component shows of itself are its title, its label and the prose in it."""
+"""Tags, imports, exports and comments: a component shows its title, its label and the prose in it."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _HTML = names(
     """a abbr address article aside audio b bdi bdo blockquote br button canvas caption center cite code col colgroup dd
     del details dfn dialog div dl dt em embed fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header hr i
     iframe img input ins kbd label legend li link main map mark math menu meta nav noscript object ol optgroup option p
-    param picture pre q s samp script section select small source span strike strong style sub summary sup svg table tbody
-    td template textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g"""
+    param picture pre q s samp script section select small source span strike strong style sub summary sup svg table
+    tbody td template textarea tfoot th thead title tr track tt u ul var video wbr path rect circle line polygon g"""
 )
 _PARTING = names(
     """br hr p div li ul ol td th tr table dt dd dl h1 h2 h3 h4 h5 h6 summary details section article figure figcaption
@@ -87,7 +87,7 @@ class Tags:
         """Where the tags stand that close a word of code."""
 
     def is_tag(self, begin: int, name: str, mdx: bool) -> bool:
-        """In Markdown `Vec<T>` and `<path>` are prose: a tag is one of HTML's that has attributes or is closed, or a component."""
+        """In Markdown `Vec<T>` and `<path>` are prose: a tag is a component, or HTML's with attributes or closed."""
         if mdx or name.lower() in _ALONE:
             return True
         is_bare = self._text[begin + 1 + len(name)] == ">"

@@ -59,7 +59,7 @@ def _docs_options(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _version_route(files: Files, folder: str, options: dict[str, Any]) -> str | None:
-    """Where there are older versions, the newest of them has the plain address and the current docs stand below `next`."""
+    """Where there are older versions, the newest has the plain address and the current docs stand below `next`."""
     named = to_text(dig(options, "versions", "current", "path"))
     versions = files.first(folder, "versions.json")
     if named is not None or versions is None or options.get("lastVersion") == "current":

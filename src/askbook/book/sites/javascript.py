@@ -1,8 +1,8 @@
 """The literals of a JavaScript or TypeScript file: texts, numbers, lists and objects. Nothing is run.
 
-What is no literal is unknown (None): calls, functions, conditions. A name stands for the literal it was given in the same
-file or in a file of the book that is imported by a relative path; `a || b` is b where a is unknown, since no environment
-variable is set here; an unknown `...spread` is a call of that name in its place; a call keeps its arguments
+What is no literal is unknown (None): calls, functions, conditions. A name stands for the literal it was given in the
+same file or in a file of the book that is imported by a relative path; `a || b` is b where a is unknown, since no
+environment variable is set here; an unknown `...spread` is a call of that name in its place; a call keeps its arguments
 (`defineConfig({…})`), and one of a function of the file that does nothing but return a literal is that literal.
 """
 
@@ -427,7 +427,7 @@ class _Parser:
 
 
 class _Reading:
-    """One configuration with the files it is spread over. All it may build is counted, so that no doubling runs away."""
+    """One configuration with the files it is spread over. What it builds is counted, so that no doubling runs away."""
 
     def __init__(self, load: Load) -> None:
         self._load = load

@@ -13,7 +13,8 @@ from askbook.book.sites.site import Entry, Files, Site
 from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text
 
 _LINE = re.compile(
-    r"(?P<indent>[ \t]*+)(?P<bullet>[-*+]|\d+\.)?[ \t]*+\[(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)(?(bullet)|\s*$)"
+    r"(?P<indent>[ \t]*+)(?P<bullet>[-*+]|\d+\.)?[ \t]*+\["
+    r"(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)(?(bullet)|\s*$)"
 )
 _PART = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 

@@ -180,7 +180,7 @@ def _mirrors(below: set[str], originals: set[str]) -> bool:
 
 
 class Files:
-    """The book's folder as far as a site's own files go: small texts inside it, never through a link, each read once."""
+    """The book's folder as far as a site's own files go: small texts in it, never through a link, each read once."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

@@ -510,6 +510,23 @@ async def test_a_sentence_is_sent_when_it_is_whole() -> None:
     assert await checking.finish() == " At rest it does not read zero [2]"
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("See eq. (3) for it.", 1),
+        ("See fig. A3 and vol. IV for it.", 1),
+        ('See sec. "Tuning" now.', 1),
+        ("See no. 4 for it.", 1),
+        ("The answer is no. Use ROS 2.", 2),
+        ("It came on Jan. 5 and left.", 1),
+    ],
+)
+def test_a_full_stop_behind_an_abbreviation_ends_nothing(text: str, sentences: int) -> None:
+    cutter = Cutter()
+    cuts = [*cutter.feed(text), *cutter.finish()]
+    assert len([cut for cut in cuts if cut.text.strip()]) == sentences
+
+
 FRAGMENTS = [
     "It keeps the last samples", "At rest it does not read zero", "Elvis lives", ". ", ".", "! ", "\n", "\n\n", " ",
     "[1]", "[2].", "[1, 2]", "【2】", "(from IMU and Noise)", "(", ")", "`", "```\n", "ros2 topic echo /scan\n", "- ",

@@ -45,7 +45,7 @@ SYNTAX = re.compile(
     # the dashes under a table's head, beyond three
     r"|-+"
     # what opens a definition
-    r"|:[ ]{3}|(?m:^):[ ]{1,2}"
+    r"|:[ ]{3}|(?m:^):(?:[ ]{1,2}|\t)"
     r"|(?://|#|<!--)[ \t]*highlight-[\w-]+[^\n]*"
     r")\s*)+",
     re.DOTALL,

@@ -148,6 +148,7 @@ def test_an_include_takes_what_its_options_say(tmp_path: Path, options: str, sho
         (":start-after: begin\n:lines: 3", "THREE = 3"),
         (":start-at: '# begin'\n:end-before: '#'", "# begin\nTWO = 2"),
         (":pyobject: first", "@cached\ndef first(\n    a: int,\n) -> int:\n    return a"),
+        (":pyobject: first  ", "@cached\ndef first(\n    a: int,\n) -> int:\n    return a"),
         (":pyobject: Robot.run", '    def run(self) -> str:\n        return "runs"'),
         (":pyobject: Robot.walk", '    def walk(self) -> str:\n# A comment at the margin.\n        return "walks"'),
     ],

@@ -52,6 +52,7 @@ SHOWN = {
         '<!-- md:option x -->\n\n:   First.\n\n    === "A"\n\n        Text.',
         "First.\n\n**A**\n\nText.",
     ),
+    "definition behind a tab, below a blank line": ("Impeller\n\n:\tThe wheel.", "Impeller\n\nThe wheel."),
     "changes": (
         "It is {--gone--}, {++new++}, {~~old~>fresh~~}, {==marked==}{>>a remark<<}.",
         "It is ~~gone~~, new, ~~old~~ fresh, marked (a remark).",

@@ -146,7 +146,7 @@ class _Expansion:
         return self._take(partial, above, indent=found["indent"]) if found and partial else None
 
     def _direct(self, found: re.Match[str], inside: Sequence[str], above: tuple[str, ...]) -> str | None:
-        options = {option[1]: option["value"] or "" for option in map(_OPTION.match, inside) if option}
+        options = {option[1]: (option["value"] or "").strip() for option in map(_OPTION.match, inside) if option}
         if found["name"] == "include":
             return self._take(found["path"], above, options.get("lines"), found["indent"], options)
         return self._list(found, above, options)

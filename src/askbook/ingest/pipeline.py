@@ -189,8 +189,9 @@ class Pipeline:
         settled = partial(
             self.shards.settle, shard=shard, owner=self.owner, then=then, counts=counts, tell=self.tally.update
         )
-        texts = [[keyword_text(draft.chunk) for draft in some] for some in (drafts, before)]
-        terms, gone_terms = await asyncio.to_thread(lambda: [count_terms(some) for some in texts])
+        terms, gone_terms = await asyncio.to_thread(
+            lambda: [count_terms(keyword_text(draft.chunk) for draft in some) for some in (drafts, before)]
+        )
         terms.subtract(gone_terms)
         try:
             await self.ledger.commit(book_id, changes, parcel.deleted, terms, settled)

@@ -37,6 +37,8 @@ _BREAK = re.compile(rf"\n|(?<![.!?…])[.!?…]++[{_CLOSERS}]*+(?=\s)|[。！？
 _LABEL = re.compile(r"(\*\*|__)[^*_]+\1$")
 _WHOLE = re.compile(r"(?<!\d)[.!?…。！？][\"'”’»)*_]*(?:\s*[\[【][^\[\]【】]*[\]】])*$")
 
+_WORDS_TOO = frozenset({"no", "art", "app", "tab"})
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -266,5 +268,6 @@ def _is_abbreviation(before: str, after: str) -> bool:
     word = re.split(r"[^\w.]", before[-WORD_CHARS:])[-1]
     is_initial = len(word) == 1 and word.isupper() and word != "I"
     is_ordinal = word.isdigit() and len(word) <= 3 and len(before.split()) <= 2
-    names_number = word.lower() in BEFORE_NUMBERS and after[0].isdigit()
+    # "No.", "app." and the like also end a sentence; "eq." and "vol." hardly do.
+    names_number = word.lower() in BEFORE_NUMBERS - _WORDS_TOO or (word.lower() in _WORDS_TOO and after[0].isdigit())
     return word.lower() in ABBREVIATIONS or names_number or is_initial or is_ordinal

@@ -38,6 +38,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 )
+WRITTEN = (".html", *(f".{kind}" for kind in TYPES))
 COOKIE = "askbook_reader"
 """A browser that follows a link sends no key: this cookie holds it for `/read` and `/picture`, and for nothing else."""
 PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
@@ -227,7 +228,7 @@ async def docs() -> HTMLResponse:
 @cache
 def _read_files() -> dict[str, str]:
     web = files("askbook").joinpath("web")
-    return {file.name: file.read_text(encoding="utf-8") for file in web.iterdir() if file.is_file()}
+    return {file.name: file.read_text(encoding="utf-8") for file in web.iterdir() if file.name.endswith(WRITTEN)}
 
 
 @cache

@@ -679,7 +679,7 @@ class Blocks:
             case "math" | "env":
                 self._read_formula(found, at)
             # Behind less than three blanks it may be a table's caption, or prose; a term right above it tells.
-            case "definition" if found[0][1:4] in ("   ", "\t") or (self._after_text and not self._mdx):
+            case "definition" if found[0][1:].startswith(("   ", "\t")) or (self._after_text and not self._mdx):
                 above = f"\n{self._lead(at)}" if self._after_text else ""
                 self._indent_body(indent)
                 rest = found.end() - 1

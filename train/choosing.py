@@ -69,7 +69,7 @@ class Step:
 
 
 CHOOSING = Step(frozen=9, epochs=1.5, apart=0.0)
-TELLING = Step(frozen=6, epochs=2.0, apart=1.0)
+TELLING = Step(frozen=6, epochs=1.0, apart=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +118,17 @@ def read_for_choosing(data: Path) -> list[Group]:
 
 
 def read_for_telling(data: Path) -> list[Group]:
-    """All statements about passages, our own twice, and a little of everything else."""
+    """All statements about our own passages, twice, and a little of everything else."""
     contrast = [one for one in _read_contrast(data) if len(one.text) <= SHORT_CHARACTERS]
     own = [group for one in contrast if one.source == OWN_SOURCE for group in _group_contrast(one)]
     others = [group for one in contrast if one.source != OWN_SOURCE for group in _group_contrast(one)]
     questions, statements = own[::2], own[1::2]
     return [
-        *read_choices(held=False)[::10],
+        *read_choices(held=False)[::12],
         *_read_published(data),
-        *others[::24],
-        *others[1::2],
-        *questions[::4],
+        *others[::16],
+        *others[1::16],
+        *questions[::2],
         *statements,
         *statements,
     ]

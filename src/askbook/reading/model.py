@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 BUNDLED = Path(__file__).parent / "data" / "reader.onnx"
-BUNDLED_SHA256 = "0d2db6570591be13914367157b00f5b33590be89f599c43479b17e5fd0112a02"
+BUNDLED_SHA256 = "edcb094d8f6e6e529fed69bef82785f7f7de23ccff4efa74eb2205153500b5c3"
 BUNDLED_BYTES = 35_686_944
 METADATA = "askbook_reader"
 CHARACTERS_A_TOKEN = 8

@@ -315,6 +315,7 @@ async def test_two_terminals_and_a_page_at_once(home: Path, server: Server, demo
     async with open_browser(path) as browser, open_page(browser, server.url) as watched:
         page = watched.page
         await page.goto(f"{server.url}/?book={BOOK}")
+        await page.get_by_role("heading", name="What would you like to know?").wait_for()
         ingesting = asyncio.to_thread(run, home, "ingest", str(demo_folder), "--json")
         asking = asyncio.to_thread(lambda: [run(home, "ask", one, "--book", BOOK, "--json") for one in questions])
         reading = _ask_on_page(page, questions)

@@ -82,7 +82,7 @@ torture: env $(TORTURE) browser proxy  ## every row of docs/reliability.md in fu
 	$(BIN)/python tests/torture.py $(ROW)
 
 train: $(TRAIN)  ## train the reading model anew on one GPU: train/README.md
-	.venv-train/bin/python train/train.py all --data $(READER)
+	PYTHONPATH=src .venv-train/bin/python train/train.py all --data $(READER)
 
 screenshots: env browser  ## make the pictures of the docs anew
 	$(BIN)/python docs/screenshots.py

@@ -30,21 +30,26 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         batch, length, width = x.shape
         seen = mask[:, 0, -1, :, None]
+        rounded = self._round(x, seen)
         q, k, v = (
-            self._through(linear, x, seen).view(batch, length, self.attention_heads, -1).transpose(1, 2)
+            self._through(linear, rounded).view(batch, length, self.attention_heads, -1).transpose(1, 2)
             for linear in (self.q, self.k, self.v)
         )
         dropout = self.dropout if self.training else 0.0
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
-        mixed = self._through(self.o, mixed.transpose(1, 2).reshape(batch, length, width), seen)
-        x = self.n1(x + F.dropout(mixed, self.dropout, self.training))
-        wide = self._through(self.u, F.gelu(self._through(self.i, x, seen)), seen)
-        return self.n2(x + F.dropout(wide, self.dropout, self.training))
+        mixed = mixed.transpose(1, 2).reshape(batch, length, width)
+        mixed = self._through(self.o, self._round(mixed, seen))
+        # What goes on to the next layer is as precise as the products are.
+        x = self.n1(x + F.dropout(mixed, self.dropout, self.training)).to(mixed.dtype)
+        wide = F.gelu(self._through(self.i, self._round(x, seen)))
+        wide = self._through(self.u, self._round(wide, seen))
+        return self.n2(x + F.dropout(wide, self.dropout, self.training)).to(wide.dtype)
 
-    def _through(self, linear: nn.Linear, x: Tensor, seen: Tensor) -> Tensor:
-        if not self.rounds:
-            return linear(x)
-        return F.linear(round_values(x.float(), seen), round_weights(linear.weight), linear.bias)
+    def _round(self, x: Tensor, seen: Tensor) -> Tensor:
+        return round_values(x.float(), seen) if self.rounds else x
+
+    def _through(self, linear: nn.Linear, x: Tensor) -> Tensor:
+        return F.linear(x, round_weights(linear.weight), linear.bias) if self.rounds else linear(x)
 
 
 def round_weights(matrix: Tensor) -> Tensor:
@@ -138,6 +143,8 @@ def _buckets(length: int, device: torch.device) -> Tensor:
 
 def compile_layers(reader: Reader) -> None:
     """One compiled layer serves all of them, for every length: on a GPU that saves a third of the time."""
+    # cuDNN plans each shape of a batch anew, which takes longer than its attention does.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     torch._dynamo.config.cache_size_limit = 64  # pyright: ignore[reportPrivateUsage]
     torch._dynamo.config.suppress_errors = True  # pyright: ignore[reportPrivateUsage]
     for layer in reader.layers:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -71,24 +69,6 @@ class Pairs:
         return replace(self, **columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    pairs: Sequence[int]
-    ids: Tensor
-    types: Tensor
-    mask: Tensor
-    start: Tensor
-    end: Tensor
-    label: Tensor
-    is_question: Tensor
-    group: Tensor
-    soft: Tensor | None = None
-
-    def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        tensors = {n: change(v) for n in self.__slots__ if isinstance(v := getattr(self, n), Tensor)}
-        return replace(self, **tensors)
-
-
 def open_tokenizer() -> Tokenizer:
     tokenizer = Tokenizer.from_file(str(TOKENIZER))
     tokenizer.no_padding()
@@ -127,7 +107,8 @@ def to_pairs(rows: Sequence[Row], seed: int = 0) -> Pairs:
         columns.append(
             (text, passage, first, start, end, label, row.task == "question", row.group, PARTS.index(row.part))
         )
-    arrays = [np.array(column, dtype=np.int32) for column in zip(*columns, strict=True)]
+    arrays = [np.array(column, dtype=np.float32) for column in zip(*columns, strict=True)]
+    arrays = [one.astype(np.int32) if (one == one.astype(np.int32)).all() else one for one in arrays]
     return Pairs(_table([one.ids[:QUESTION_TOKENS] for one in asked]), _table([one.ids for one in found]), *arrays)
 
 
@@ -209,47 +190,65 @@ def make_batches(pairs: Pairs, tokens: int, seed: int | None, rows: int = 4096) 
     return batches
 
 
-def collate(pairs: Pairs, batch: Sequence[int], soft: Callable[[int], np.ndarray] | None = None) -> Batch:
-    joined = [pairs.ids(number) for number in batch]
-    length = max(len(one) for one, _ in joined)
-    if len(batch) > 1:
-        # A multiple of sixteen: attention's fast kernels ask for it.
-        length = -(-length // 16) * 16
-    ids = np.zeros((len(batch), length), dtype=np.int64)
-    types = np.zeros_like(ids)
-    mask = np.zeros_like(ids, dtype=bool)
-    taught = np.full((len(batch), length, 2), -1e4, dtype=np.float32) if soft else None
-    for row, (number, (one, at)) in enumerate(zip(batch, joined, strict=True)):
-        size = len(one)
-        ids[row, :size] = one
-        types[row, at:size] = 1
-        mask[row, :size] = True
-        if taught is not None and soft is not None and pairs.is_question[number] == 1:
-            taught[row, :size] = soft(number)
-    columns = (
-        torch.from_numpy(getattr(pairs, name)[batch].astype(np.int64))
-        for name in ("start", "end", "label", "is_question", "group")
-    )
-    start, end, label, is_question, group = columns
-    given = (torch.from_numpy(array) for array in (ids, types, mask))
-    soft_spans = torch.from_numpy(taught) if taught is not None else None
-    return Batch(batch, *given, start, end, label, is_question == 1, group, soft_spans)
+@dataclass(frozen=True, slots=True)
+class Batch:
+    pairs: Tensor
+    """Their numbers."""
+    tokens: Tensor
+    """The place of each token among those of all pairs; padding has some place too."""
+    ids: Tensor
+    types: Tensor
+    mask: Tensor
+    start: Tensor
+    end: Tensor
+    label: Tensor
+    is_question: Tensor
+    group: Tensor
 
 
-def load_ahead(
-    make: Callable[[Sequence[int]], Batch], batches: Sequence[Sequence[int]], device: str
-) -> Iterator[Batch]:
-    """Batches on the device, the next ones made meanwhile."""
+class Deck:
+    """All pairs on the device, so that a batch is cut there and nothing waits for the CPU."""
 
-    def prepare(batch: Sequence[int]) -> Batch:
-        made = make(batch)
-        return made.each(Tensor.pin_memory) if device == "cuda" else made
+    def __init__(self, pairs: Pairs, device: str) -> None:
+        joined = [pairs.ids(number) for number in range(len(pairs))]
+        sizes = np.array([len(ids) for ids, _ in joined])
+        self.sizes = sizes
+        self.at = np.concatenate([[0], np.cumsum(sizes)])
 
-    with ThreadPoolExecutor(6) as threads:
-        waiting = deque()
-        for batch in batches:
-            waiting.append(threads.submit(prepare, batch))
-            if len(waiting) >= 24:
-                yield waiting.popleft().result().each(lambda tensor: tensor.to(device, non_blocking=True))
-        while waiting:
-            yield waiting.popleft().result().each(lambda tensor: tensor.to(device, non_blocking=True))
+        def move(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array).to(device)
+
+        self._ids = move(np.concatenate([ids for ids, _ in joined]).astype(np.int16))
+        self._begins, self._sizes = move(self.at[:-1].astype(np.int64)), move(sizes)
+        self._passages = move(np.array([at for _, at in joined]))
+        self._start, self._end, self._group = (
+            move(column.astype(np.int64)) for column in (pairs.start, pairs.end, pairs.group)
+        )
+        self._label, self._is_question = move(pairs.label.astype(np.float32)), move(pairs.is_question == 1)
+        self._device = device
+
+    def deal(self, batches: Sequence[Sequence[int]]) -> Iterator[Batch]:
+        # All numbers at once: a copy for each batch would wait until the device has done all that came before.
+        numbers = torch.tensor([number for batch in batches for number in batch], device=self._device)
+        yield from map(self._cut, batches, numbers.split([len(batch) for batch in batches]))
+
+    def _cut(self, numbers: Sequence[int], pairs: Tensor) -> Batch:
+        length = int(self.sizes[numbers].max())
+        if len(numbers) > 1:
+            # A multiple of sixteen: attention's fast kernels ask for it.
+            length = -(-length // 16) * 16
+        place = torch.arange(length, device=self._device)
+        mask = place < self._sizes[pairs][:, None]
+        tokens = (self._begins[pairs][:, None] + place).clamp(max=len(self._ids) - 1)
+        return Batch(
+            pairs,
+            tokens,
+            self._ids[tokens].long() * mask,
+            ((place >= self._passages[pairs][:, None]) & mask).long(),
+            mask,
+            self._start[pairs],
+            self._end[pairs],
+            self._label[pairs],
+            self._is_question[pairs],
+            self._group[pairs],
+        )

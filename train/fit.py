@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from encoder import HEADS, Reader
-from features import NONE, Batch, Pairs, collate, load_ahead, make_batches
+from features import NONE, Batch, Deck, Pairs, make_batches
 from torch import Tensor
 
 RELEVANCE, ANSWERABLE, SUPPORTED = range(len(HEADS))
@@ -49,11 +50,7 @@ class Taught:
 
     scores: np.ndarray
     spans: np.ndarray
-    at: np.ndarray
-    """Where each pair's spans begin."""
-
-    def spans_of(self, pair: int) -> np.ndarray:
-        return self.spans[self.at[pair] : self.at[pair + 1]]
+    """Of every token of every pair, one pair after the other."""
 
 
 def fit(
@@ -70,20 +67,21 @@ def fit(
     steps, planned = math.ceil(per_epoch * schedule.epochs), math.ceil(per_epoch * schedule.planned)
     optimizer = torch.optim.AdamW(_parameters(reader, schedule), lr=schedule.rate, fused=device == "cuda")
     kept = [parameter.detach().clone() for parameter in reader.parameters()]
-    scores = torch.tensor(taught.scores, device=device) if taught else None
+    deck = Deck(pairs, device)
+    soft = tuple(torch.from_numpy(one).to(device) for one in (taught.scores, taught.spans)) if taught else None
     reader.train()
     step = 0
     while step < steps:
         epoch = step // per_epoch
         batches = make_batches(pairs, schedule.tokens, schedule.seed + 1000 * epoch, schedule.rows)[: steps - step]
-        for batch in load_ahead(lambda one: collate(pairs, one, taught.spans_of if taught else None), batches, device):
+        for batch in deck.deal(batches):
             for group in optimizer.param_groups:
                 group["lr"] = schedule.rate * group["scale"] * _pace(step / planned, schedule.warm_up)
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
                 said, spans = reader(batch.ids, batch.types, batch.mask)
             loss = _hard_loss(batch, said, spans, schedule.pairwise)
-            if scores is not None:
-                loss = 0.5 * loss + _soft_loss(batch, said, spans, scores[list(batch.pairs)])
+            if soft:
+                loss = 0.5 * loss + _soft_loss(batch, said, spans, soft[0][batch.pairs], soft[1][batch.tokens].float())
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
@@ -106,22 +104,19 @@ def fit(
 @torch.no_grad()
 def teach(teacher: Reader, ranker: Reader, pairs: Pairs, device: str) -> Taught:
     """What the teacher says of every pair; how relevant a passage is, the ranker says."""
-    scores = np.zeros((len(pairs), len(HEADS)), dtype=np.float32)
-    sizes = np.where(pairs.is_question == 1, pairs.lengths(), 0)
-    at = np.concatenate([[0], np.cumsum(sizes)])
-    spans = np.zeros((at[-1], 2), dtype=np.float16)
+    deck = Deck(pairs, device)
+    scores = torch.zeros(len(pairs), len(HEADS), device=device)
+    spans = torch.zeros(int(deck.at[-1]), 2, dtype=torch.float16, device=device)
     teacher.eval()
     ranker.eval()
-    for batch in load_ahead(lambda one: collate(pairs, one), make_batches(pairs, 160_000, None), device):
+    for batch in deck.deal(make_batches(pairs, 160_000, None)):
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             said, spotted = teacher(batch.ids, batch.types, batch.mask)
             ranked, _ = ranker(batch.ids, batch.types, batch.mask)
         said[:, RELEVANCE] = ranked[:, RELEVANCE]
-        scores[batch.pairs] = said.cpu().numpy()
-        spotted = spotted.clamp(-60, 60).half().cpu().numpy()
-        for row, number in enumerate(batch.pairs):
-            spans[at[number] : at[number + 1]] = spotted[row, : sizes[number]]
-    return Taught(scores, spans, at)
+        scores[batch.pairs] = said
+        spans[batch.tokens[batch.mask]] = spotted[batch.mask].clamp(-60, 60).half()
+    return Taught(scores.cpu().numpy(), spans.cpu().numpy())
 
 
 # --- losses ---------------------------------------------------------------------------------------
@@ -130,8 +125,8 @@ def teach(teacher: Reader, ranker: Reader, pairs: Pairs, device: str) -> Taught:
 def _hard_loss(batch: Batch, said: Tensor, spans: Tensor, pairwise: float) -> Tensor:
     asked = batch.is_question
     logit = torch.where(asked, said[:, ANSWERABLE], said[:, SUPPORTED])
-    known = batch.label != NONE
-    label = batch.label.float()
+    label = batch.label
+    known = label != NONE
     size = len(batch.pairs)
     loss = (F.binary_cross_entropy_with_logits(logit, label.clamp(0, 1), reduction="none") * known).sum() / size
     possible = _mask_spans(batch, spans)
@@ -139,14 +134,14 @@ def _hard_loss(batch: Batch, said: Tensor, spans: Tensor, pairwise: float) -> Te
         loss = loss + 0.5 * F.cross_entropy(possible[..., side], place, ignore_index=NONE, reduction="sum") / size
     if pairwise:
         same = (batch.group[:, None] == batch.group[None, :]) & (batch.group != -1)[:, None]
-        above = same & (batch.label == 1)[:, None] & (batch.label == 0)[None, :]
+        above = same & (label == 1)[:, None] & (known & (label < 1))[None, :]
         margin = F.softplus(logit[None, :] - logit[:, None]) * above
         # Each row counts once, however many it is held against.
         loss = loss + pairwise * (margin.sum(1) / above.sum(1).clamp(min=1)).sum() / size
     return loss
 
 
-def _soft_loss(batch: Batch, said: Tensor, spans: Tensor, taught: Tensor) -> Tensor:
+def _soft_loss(batch: Batch, said: Tensor, spans: Tensor, taught: Tensor, taught_spans: Tensor) -> Tensor:
     asked = batch.is_question
     size = len(batch.pairs)
     head = torch.where(asked, ANSWERABLE, SUPPORTED)[:, None]
@@ -154,10 +149,9 @@ def _soft_loss(batch: Batch, said: Tensor, spans: Tensor, taught: Tensor) -> Ten
     loss = F.binary_cross_entropy_with_logits(student, teacher.sigmoid(), reduction="sum") / size
     far = (said[:, RELEVANCE] - taught[:, RELEVANCE]) ** 2
     loss = loss + 0.03 * (far * asked).sum() / size
-    if batch.soft is None or not asked.any():
-        return loss
-    ours, theirs = (_mask_spans(batch, logits)[asked].log_softmax(1) for logits in (spans, batch.soft))
-    return loss + 0.5 * F.kl_div(ours, theirs, log_target=True, reduction="sum") / size
+    ours, theirs = (_mask_spans(batch, logits).log_softmax(1) for logits in (spans, taught_spans))
+    apart = F.kl_div(ours, theirs, log_target=True, reduction="none").sum((1, 2))
+    return loss + 0.5 * (apart * asked).sum() / size
 
 
 def _mask_spans(batch: Batch, spans: Tensor) -> Tensor:
@@ -171,8 +165,8 @@ def _pace(done: float, warm_up: float) -> float:
     return done / warm_up if done < warm_up else max(0.02, (1 - done) / (1 - warm_up))
 
 
-def _parameters(reader: Reader, schedule: Schedule) -> list[dict[str, object]]:
-    groups: list[dict[str, object]] = []
+def _parameters(reader: Reader, schedule: Schedule) -> list[dict[str, Any]]:
+    groups: dict[tuple[float, float], dict[str, Any]] = {}
     depth = len(reader.layers)
     for name, parameter in reader.named_parameters():
         part = name.split(".")[0]
@@ -180,5 +174,7 @@ def _parameters(reader: Reader, schedule: Schedule) -> list[dict[str, object]]:
             scale = schedule.decay ** (depth - int(name.split(".")[1]))
         else:
             scale = schedule.head_rate if part in (*HEADS, "span") else schedule.decay ** (depth + 1)
-        groups.append({"params": [parameter], "scale": scale, "weight_decay": 0.01 if parameter.ndim > 1 else 0.0})
-    return groups
+        decay = 0.01 if parameter.ndim > 1 else 0.0
+        group = groups.setdefault((scale, decay), {"params": [], "scale": scale, "weight_decay": decay})
+        group["params"].append(parameter)
+    return list(groups.values())

@@ -13,19 +13,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from choices import read_choices, speak
 from statements import make_pair, split_sentences
 
 HELD_SOURCES = ("fastapi/fastapi", "philschatz/astronomy-book", "prometheus/docs", "helm/helm-www")
 """Sources of contrast data that are validated on, and never trained on."""
 HELD_SETS = ("clapnq_dev", "timeqa")
-MADE_GROUPS = 1_000_000
-"""Groups of made statements are numbered from here, those of contrast data below."""
+CHOICE_GROUPS, MADE_GROUPS = 500_000, 1_000_000
+"""Groups of choices and of made statements are numbered from here, those of contrast data below."""
 OWN = Path(__file__).parent / "contrast.jsonl.gz"
 OWN_SOURCE = "askbook"
 """Of passages that were written for this, about things that do not exist."""
 
 Task = Literal["question", "statement"]
-PARTS = ("question", "claim", "nli", "contrast", "own", "neighbour", "made", "mined", "free")
+PARTS = ("question", "claim", "nli", "contrast", "own", "choice", "neighbour", "made", "mined", "free")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,12 @@ class Row:
     text: str
     passage: str
     task: Task
-    label: int | None
-    """1: answered, or supported; 0: not; None: only the teacher says."""
+    label: float | None
+    """1: answered, or supported; 0: not; between: perhaps; None: only the teacher says."""
     span: tuple[int, int] | None = None
     """Where the answer stands, in characters of the passage."""
     group: int = -1
-    """Rows of one group are about one passage, and are trained against each other."""
+    """Rows of one group are about one passage, or of one question, and are trained against each other."""
     kind: str = ""
     part: str = "question"
     """One of PARTS: what an ablation leaves out."""
@@ -63,7 +64,7 @@ class Contrast:
     def rows(self) -> Iterator[Row]:
         for question, answer in self.qa:
             at = self.text.find(answer)
-            yield Row(question, self.text, "question", 1, (at, at + len(answer)), kind="answered")
+            yield Row(question, self.text, "question", 1, (at, at + len(answer)) if at >= 0 else None, kind="answered")
         for question in self.no:
             yield Row(question, self.text, "question", 0, kind="near miss")
         for statement in (*self.true, *(pair[0] for pair in self.twins)):
@@ -73,13 +74,17 @@ class Contrast:
 
 
 def read_contrast(data: Path) -> list[Contrast]:
+    """Each passage, and each answer in it, as the product reads it."""
     known = set(Contrast.__dataclass_fields__)
     found = []
     for file in (data / "contrast.jsonl.gz", OWN):
         if file.exists():
             with gzip.open(file, "rt", encoding="utf-8") as lines:
                 found += [Contrast(**{k: v for k, v in json.loads(line).items() if k in known}) for line in lines]
-    return found
+    return [
+        replace(one, text=speak(one.text), qa=[[question, speak(answer)] for question, answer in one.qa])
+        for one in found
+    ]
 
 
 def is_for_calibration(one: Contrast) -> bool:
@@ -104,13 +109,13 @@ class Recipe:
     """How much of what."""
 
     questions: int = 120_000
-    made: int = 24_000
+    made: int = 12_000
     """Pairs of statements made from the passages' own sentences."""
     copies: int = 2
     """How often a contrast passage comes, each time in another shape."""
     shaped: bool = True
     """Headings before a passage, and a second passage around it, as an index cuts them."""
-    free: int = 45_000
+    free: int = 30_000
     """Questions beside a near passage: so many with a label, and so many that the teacher alone labels."""
     seed: int = 0
 
@@ -129,6 +134,7 @@ def build_rows(data: Path, recipe: Recipe) -> list[Row]:
         *_make_claims(questions, rng),
         *_read_nli(data, rng),
         *_shape_contrast(contrast, recipe.copies, recipe.shaped, rng),
+        *_list_choices(),
         *_borrow(contrast, rng),
         *_make_statements(passages, recipe.made, rng),
         *_mine_rows(questions, recipe.free, rng),
@@ -156,6 +162,12 @@ def _shape_contrast(contrast: list[Contrast], copies: int, shaped: bool, rng: ra
                 group=2 * number + (row.task == "statement"),
                 part="own" if one.twins else "contrast",
             )
+
+
+def _list_choices() -> Iterator[Row]:
+    for number, choice in enumerate(read_choices(held=False)):
+        for one in choice.excerpts:
+            yield Row(choice.question, one.text, "question", one.label, group=CHOICE_GROUPS + number, part="choice")
 
 
 def _borrow(contrast: list[Contrast], rng: random.Random) -> Iterator[Row]:

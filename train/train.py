@@ -7,8 +7,6 @@ python train/train.py labels                what the teacher says of every pair
 python train/train.py student               twelve small layers learn from labels and teacher
 python train/train.py rounding              … and one epoch more with numbers as coarse as the file's
 python train/train.py export                one ONNX file, int8, with its chances fitted
-python train/train.py choosing              its upper layers learn which excerpt answers, and it is exported again
-python train/train.py telling               … and which of two statements is true that are nearly alike
 python train/train.py measure               figures of the file, by ONNX Runtime on the CPU
 python train/train.py ablation              short runs, each without one part of the recipe
 """
@@ -18,7 +16,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +29,8 @@ from fit import ROUNDING, STUDENT, TEACHER, Schedule, Taught, fit, teach
 from rows import PARTS, Recipe, build_rows
 from validate import Figures, fit_chances, measure, read_pairs
 
-NAME = "askbook-reader-3"
-STEPS = ("rows", "teacher", "labels", "student", "rounding", "export", "choosing", "telling", "measure")
+NAME = "askbook-reader-4"
+STEPS = ("rows", "teacher", "labels", "student", "rounding", "export", "measure")
 
 
 class Work:
@@ -45,9 +42,6 @@ class Work:
         self.bases: Path | None = asked.bases
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.seed: int = asked.seed
-        self.reader: Path | None = asked.reader
-        self.trained = "rounded"
-        """What is exported."""
         self.folder.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(self.seed)
         torch.backends.cuda.matmul.allow_tf32 = True
@@ -61,7 +55,7 @@ class Work:
         asked, label = pairs.is_question == 1, pairs.label
         print(
             f"{len(rows):,} rows, {len(pairs):,} pairs, {pairs.lengths().sum():,} tokens; "
-            f"questions {(asked & (label == 1)).sum():,} answered, {(asked & (label == 0)).sum():,} not; "
+            f"questions {(asked & (label == 1)).sum():,} answered, {(asked & (0 <= label) & (label < 1)).sum():,} not; "
             f"statements {(~asked & (label == 1)).sum():,} true, {(~asked & (label == 0)).sum():,} false",
             flush=True,
         )
@@ -76,8 +70,11 @@ class Work:
     def labels(self) -> None:
         teacher = self._load(MPNet(), "teacher")
         ranker = load_bert(load_base("msmarco-l12", self.bases)).to(self.device)
+        if self.device == "cuda":
+            compile_layers(teacher)
+            compile_layers(ranker)
         taught = teach(teacher, ranker, self._pairs(), self.device)
-        np.savez(self.folder / "labels.npz", scores=taught.scores, spans=taught.spans, at=taught.at)
+        np.savez(self.folder / "labels.npz", scores=taught.scores, spans=taught.spans)
 
     def student(self) -> None:
         student = load_bert(load_base("msmarco-l12", self.bases), dropout=0.05).to(self.device)
@@ -97,7 +94,7 @@ class Work:
         from export import export_reader
         from onnx_reading import read_with
 
-        with np.load(self.folder / f"{self.trained}.npz") as stored:
+        with np.load(self.folder / "rounded.npz") as stored:
             state = {name: stored[name].astype(np.float32) for name in stored.files}
         metadata = {
             "name": NAME,
@@ -114,31 +111,6 @@ class Work:
         size, digest = shipped.stat().st_size, hashlib.sha256(shipped.read_bytes()).hexdigest()
         print(f"reader.onnx {size / 1e6:.1f} MB, sha256 {digest}\n{json.dumps(metadata)}", flush=True)
 
-    def choosing(self) -> None:
-        """On a CPU, from the exported file."""
-        from choosing import CHOOSING, Lower, read_for_choosing, read_state, tune
-
-        exported = self.reader or self.folder / "reader.onnx"
-        lower = Lower(exported, CHOOSING.frozen)
-        student = self._student(read_state(exported))
-        known = [[lower.read(row) for row in group] for group in read_for_choosing(self.data)]
-        tune(student, CHOOSING, known, lower.curve, self.seed)
-        shutil.copy(exported, self.folder / "before.onnx")
-        self._export_as(student, "chosen")
-
-    def telling(self) -> None:
-        """On a CPU. It begins midway between the files before and after `choosing`, and ends midway to the latter: what
-        is learnt of short statements in one go takes from what was known of long ones, and half of it takes nothing."""
-        from choosing import TELLING, Lower, read_for_telling, read_state, tune
-
-        before, after = read_state(self.folder / "before.onnx"), read_state(self.folder / "reader.onnx")
-        lower = Lower(self.folder / "before.onnx", TELLING.frozen)
-        student = self._student({name: (before[name] + after[name]) / 2 for name in before})
-        known = [[lower.read(row) for row in group] for group in read_for_telling(self.data)]
-        tune(student, TELLING, known, lower.curve, self.seed)
-        told = {name: parameter.detach().numpy() for name, parameter in student.state_dict().items()}
-        self._export_as(self._student({name: (told[name] + after[name]) / 2 for name in told}), "told")
-
     def measure(self) -> None:
         from onnx_reading import read_with
 
@@ -154,7 +126,7 @@ class Work:
         some = np.where(written, pairs.group // 2 % 2 == 0, np.random.default_rng(self.seed).random(len(pairs)) < 0.2)
         some &= pairs.label != NONE
         runs = {"all": (), "no pairs held against each other": ()}
-        runs |= {f"without {name}": (name,) for name in ("made", "neighbour", "own", "nli", "claim", "mined")}
+        runs |= {f"without {name}": (name,) for name in ("made", "neighbour", "own", "nli", "claim", "mined", "choice")}
         runs["without contrast and own"] = ("contrast", "own", "neighbour")
         for name, left_out in runs.items():
             student = load_bert(load_base("msmarco-l12", self.bases), dropout=0.05).to(self.device)
@@ -172,20 +144,9 @@ class Work:
             compile_layers(reader)
         fit(reader, pairs, schedule, self.device, taught, (lambda state: self._save(state, name)) if name else None)
 
-    @staticmethod
-    def _student(state: dict[str, np.ndarray]) -> Bert:
-        student = Bert(dropout=0.0)
-        student.load_state_dict({name: torch.tensor(array) for name, array in state.items()})
-        return student
-
-    def _export_as(self, student: Bert, name: str) -> None:
-        self._save(student.state_dict(), name)
-        self.trained = name
-        self.export()
-
     def _taught(self) -> Taught:
         with np.load(self.folder / "labels.npz") as stored:
-            return Taught(stored["scores"], stored["spans"], stored["at"])
+            return Taught(stored["scores"], stored["spans"])
 
     def _pairs(self) -> Pairs:
         return load_pairs(self.folder / "pairs.npz")
@@ -214,9 +175,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=here.parent / "shared" / "reader", help="the published sets")
     parser.add_argument("--out", type=Path, default=here / ".train", help="the work folder")
     parser.add_argument("--bases", type=Path, help="a folder that bases.py --out filled; else from the registries")
-    parser.add_argument(
-        "--reader", type=Path, help="the exported file that `choosing` begins with; else the work folder's"
-    )
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     work = Work(asked)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from choosing import measure_choices, read_choices
+from choices import measure_choices, read_choices
 from encoder import Reader
-from features import SPAN_TOKENS, collate, load_ahead, make_batches, open_tokenizer, to_windows
+from features import SPAN_TOKENS, Deck, make_batches, open_tokenizer, to_windows
 from fit import ANSWERABLE, RELEVANCE, SUPPORTED
 from rows import HELD_SETS, HELD_SOURCES, Contrast, Row, is_for_calibration, read_contrast, read_questions
 
@@ -47,7 +47,7 @@ def read_pairs(reader: Reader, texts: Sequence[tuple[str, str]], device: str) ->
     reader.eval()
     # On a CPU one window at a time, as the product reads: int8 rounds by the largest value of a batch.
     batches = make_batches(windows, 100_000 if device == "cuda" else 1, None)
-    for batch in load_ahead(lambda one: collate(windows, one), batches, device):
+    for batch in Deck(windows, device).deal(batches):
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             scores, logits = reader(batch.ids, batch.types, batch.mask)
         null = logits[:, 0].sum(1)
@@ -61,7 +61,7 @@ def read_pairs(reader: Reader, texts: Sequence[tuple[str, str]], device: str) ->
         top, place = both.flatten(1).max(1)
         said = scores.cpu().numpy()
         answered = said[:, ANSWERABLE] + (top - null).cpu().numpy()
-        for row, number in enumerate(batch.pairs):
+        for row, number in enumerate(batch.pairs.tolist()):
             at = of[number]
             best[at, RELEVANCE] = max(best[at, RELEVANCE], said[row, RELEVANCE])
             best[at, SUPPORTED] = max(best[at, SUPPORTED], said[row, SUPPORTED])
@@ -81,8 +81,8 @@ def measure(read: ReadPairs, data: Path) -> Figures:
     figures: Figures = {"squad2": _measure_squad(read, data)}
     figures |= _measure_contrast(read, held)
     figures["twins"] = _measure_twins(read, twins)
-    choices = read_choices(held=True)
-    found = read([(row.text, row.passage) for group in choices for row in group])
+    choices = list(read_choices(held=True))
+    found = read([(choice.question, one.text) for choice in choices for one in choice.excerpts])
     figures["choices"] = measure_choices(choices, found.answerable, found.relevance)
     for name in HELD_SETS:
         rows = [row for row in read_questions(data, held=True) if row.kind == name]

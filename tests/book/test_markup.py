@@ -208,6 +208,25 @@ SHOWN = {
         ),
         "**macOS**\n\n1\n\n**Linux**\n\n2",
     ),
+    "tabs of Hugo on one line": (
+        '{{< tabs >}}{{< tab "A" >}}One.{{< /tab >}}{{< tab "B" >}}Two.{{< /tab >}}{{< /tabs >}}\n\nAfter.',
+        "**A**\n\nOne.\n\n**B**\n\nTwo.\n\nAfter.",
+    ),
+    "each tab of Hugo on its line": (
+        '{{< tabs >}}\n{{% tab name="A" %}}One.{{% /tab %}}\n{{% tab name="B" %}}Two.{{% /tab %}}\n{{< /tabs >}}',
+        "**A**\n\nOne.\n\n**B**\n\nTwo.",
+    ),
+    "a listing that ends with its tab": (
+        (
+            '{{< tabpane text=true >}}\n{{% tab header="A" %}}\n```sh\nls\n{{% /tab %}}\n{{< /tabpane >}}\n\n'
+            "## Below\n\nText."
+        ),
+        "**A**\n\n```sh\nls\n```\n\n## Below\n\nText.",
+    ),
+    "tabs of Hugo in a listing": (
+        '```md\n{{< tab "A" >}}\nls\n{{< /tab >}}\n```\n\nText.',
+        '```md\n{{< tab "A" >}}\nls\n{{< /tab >}}\n```\n\nText.',
+    ),
     "details of Hugo": ('{{% expand "Read on" %}}Text.{{% /expand %}}', "**Read on**\n\nText."),
     "hint": ('{% hint style="info" %}\nText.\n{% endhint %}', "> **Info**\n>\n> Text."),
     "tab of GitBook": ('{% tabs %}\n{% tab title="One" %}\n1\n{% endtab %}\n{% endtabs %}', "**One**\n\n1"),
@@ -269,6 +288,19 @@ SHOWN = {
         "![A fish](<my pictures/a (1).png>)",
     ),
     "a picture of a path with spaces": ('<p><img src="a b.png" alt="Fish"></p>', "![Fish](<a b.png>)"),
+    "a listing of HTML": (
+        '## A\n\n<pre><code class="language-hurl"># Import\nGET <b>/x</b>\n\n# Two &lt;3\n</code></pre>\n\nText.',
+        "## A\n\n```hurl\n# Import\nGET /x\n\n# Two <3\n```\n\nText.",
+    ),
+    "a listing of HTML in a frame of its theme": (
+        '<div class="highlight"><pre>\n# One\n`a` ```b```\n\n# Two</pre></div>\n\n## A\n\nText.',
+        "````\n# One\n`a` ```b```\n\n# Two\n````\n\n## A\n\nText.",
+    ),
+    "a form in HTML": ("<textarea rows=3>\n# One\n\n- two\n</textarea>", "```\n# One\n\n- two\n```"),
+    "a listing of HTML in a list": (
+        "- one\n\n  <pre>\n  # a\n  </pre>\n- two",
+        "- one\n\n  ```\n  # a\n  ```\n- two",
+    ),
     "words indented in HTML": (
         '<p align="center">\n    <em>Build great things.</em>\n</p>\n\nText.',
         "Build great things.\n\nText.",
@@ -329,6 +361,15 @@ SHOWN = {
     # mdBook
     "hidden lines": ("```rust\n# use a;\nfn f() {}\n#[test]\n```", "```rust\nfn f() {}\n#[test]\n```"),
     "a program of the book's own": ("Before.\n\n{{%session outline}}\n\nAfter.", "Before.\n\nAfter."),
+    "admonish": (
+        '```admonish warning title="Take care"\nIt is *hot*.\n```\n\n```admonish\nPlain.\n```',
+        "> **Take care**\n>\n> It is *hot*.\n\n> **Note**\n>\n> Plain.",
+    ),
+    "admonish with a listing": (
+        '~~~admonish tip.big "Own"\n```py\nx\n```\n~~~\n\n```admonish faq collapsible=true\nText.\n```\n\nAfter.',
+        "> **Own**\n>\n> ```py\n> x\n> ```\n\n> **Faq**\n>\n> Text.\n\nAfter.",
+    ),
+    "admonish without a title": ('```admonish info title=""\nText.\n```', "> Text."),
     "a numbered listing": (
         '<Listing number="5-8" file-name="src/main.rs" caption="Adds">\n\n```rust\nx\n```\n\n</Listing>',
         "**Listing 5-8** src/main.rs Adds\n\n```rust\nx\n```",

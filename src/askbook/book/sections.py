@@ -104,7 +104,7 @@ class Source:
         self.hidden, self._math = markup.hidden, markup.math
         self._math_starts = [formula[0] for formula in self._math]
         self._hidden_starts = [hidden.start for hidden in self.hidden]
-        shown = to_parsed(text, self.hidden, markup.blocks) if self.hidden or markup.blocks else text
+        shown = to_parsed(text, self.hidden, markup.parsed) if self.hidden or markup.parsed else text
         self._lines = [line[:MAX_LINE] for line in shown[body_start:].split("\n")]
         self.closers: dict[int, str] = {}
         self.blocks = self._filled(self._read_blocks(len(shown)), self.first_line, len(self.starts))

@@ -18,7 +18,7 @@ from askbook.book.markup.spans import (
     names,
     to_target,
 )
-from askbook.book.markup.tags import ESM, Tags, comment_end, statement_end, tag_end
+from askbook.book.markup.tags import ESM, Tags, break_above, comment_end, statement_end, tag_end
 
 # A class alone is looked for at the speed of C; whether a sign opens something is asked where it stands.
 _STOP = re.compile(r"[\\`<{\[$:=+]")
@@ -440,8 +440,9 @@ class InlineScan:
         gap = "\n" if text[end : end + 1] in ("\n", "") else "\n\n"
         told = found.start("inside") + named.end(), found.end("inside")
         if seen := _SEEN.search(text, *told) or (_OWN_TITLE.search(text, *told) if name in _TITLED else None):
-            bold = "**" if opens and not seen[0].startswith("text") else ""
-            self._hide_to(start, seen.start("value"), bold)
+            bold = "**" if name == "tab" or (opens and not seen[0].startswith("text")) else ""
+            above = break_above(text, self._lines, start) if name == "tab" else ""
+            self._hide_to(start, seen.start("value"), above + bold)
             self._found.append(Hidden(seen.end("value"), end, bold and bold + gap, bold))
             return end
         if name in ("ref", "relref", "link") and (target := _QUOTED.search(inside)):

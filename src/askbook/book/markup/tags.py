@@ -70,7 +70,7 @@ _ALT = re.compile(r"\balt\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote)|\n\s*
 _TYPE = re.compile(r"\b(?:type|kind|variant|intent)\s*=\s*[\"'](\w+)[\"']")
 _ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
 _ITEM = re.compile(r"[\"'`]([^\"'`]{1,100})[\"'`]")
-_ANY_TAG = re.compile(r"<[^<>\n]*+>")
+_ANY_TAG = re.compile(r"<[^<>\n]*+>|\{\{[<%][^{}\n]*+\}\}")
 _LISTING_NUMBER = re.compile(r"<Listing\s+number=\"(?P<number>[\w.-]{1,20})\"")
 _UNTITLED = names("callout aside admonition alert")
 _TABS = names("tab tabitem tabs.tab tabpanel")
@@ -200,7 +200,7 @@ class Tags:
             yield Hidden(begin, end, f"({words})", "")
         elif shown:
             bold = "**" if is_tab or self._opens_line(begin) else ""
-            above = self._break_above(begin) if is_tab else ""
+            above = break_above(self._text, self._lines, begin) if is_tab else ""
             yield from self._between(begin, end, shown, f"{bold}Listing " if numbered else bold, above)
         if shown:
             return
@@ -230,16 +230,17 @@ class Tags:
         """Below a label stands a blank line."""
         return "\n\n" if find_blank_behind(self._text, end) is None else "\n"
 
-    def _break_above(self, begin: int) -> str:
-        """What parts a tab from the words before it, on its line or on the one above."""
-        line = self._lines.start_of(begin)
-        if _ANY_TAG.sub("", self._text[max(line, begin - 300) : begin]).strip():
-            return "\n\n"
-        above = max(self._lines.start_of(max(line - 1, 0)), line - 300)
-        return "\n" if _ANY_TAG.sub("", self._text[above:line]).strip() else ""
-
     def _opens_line(self, begin: int) -> bool:
         return find_blank_before(self._text, begin, ">") is not None
+
+
+def break_above(text: str, lines: Lines, begin: int) -> str:
+    """What parts a tab from the words before it, on its line or on the one above."""
+    line = lines.start_of(begin)
+    if _ANY_TAG.sub("", text[max(line, begin - 300) : begin]).strip():
+        return "\n\n"
+    above = max(lines.start_of(max(line - 1, 0)), line - 300)
+    return "\n" if _ANY_TAG.sub("", text[above:line]).strip() else ""
 
 
 def comment_end(text: str, at: int, closing: str) -> int:

@@ -84,7 +84,7 @@ _REFERRED = re.compile(r"\[(?P<name>[^\[\]]{0,200})\](?P<own>\[\])?")
 _OBJECT = re.compile(
     r"\[(?P<words>(?=`)`[\w.()]{1,200}`(?=\]\[\])|[^\[\]\n]{1,200}(?=\]\[[A-Za-z_]\w{0,100}(?:\.\w{1,100}){1,20}\]))\]\[[\w.]*\]"
 )
-_VARIABLE = re.compile(r"\{\{-?\s*+(?P<name>[A-Za-z_][\w.-]{0,100})\s*+-?\}\}")
+_VARIABLE = re.compile(r"\{\{-?\s*+(?P<name>\$?[A-Za-z_][\w.-]{0,100})\s*+-?\}\}")
 _EMPTY_LINK = re.compile(r"\[\]\((?P<target>[^()\s]{1,300})\)")
 _KEYS = re.compile(r"\+\+(?=[a-z\"])(?P<keys>[\w\"-]+(?:\+[\w\"-]+){0,5})\+\+")
 _MARKED = re.compile(r"(?<!\w)==(?=[^\s=])(?P<words>[^=\n]{1,200}?)(?<=[^\s=])==(?![=\w])")
@@ -445,6 +445,9 @@ class InlineScan:
             self._hide_to(start, seen.start("value"), above + bold)
             self._found.append(Hidden(seen.end("value"), end, bold and bold + gap, bold))
             return end
+        if name == "param":
+            value = text[slice(*told)].strip(" \"'`").lower()
+            return self._hide_to(start, end, self._titles.get(f"{{{{param {value}}}}}", ""))
         if name in ("ref", "relref", "link") and (target := _QUOTED.search(inside)):
             if text[start - 1 : start] != "(":
                 return self._hide_to(start, end, self._titles.get(target[1], ""))

@@ -716,7 +716,8 @@ def test_parameters_of_hugo_read_as_their_values(tmp_path: Path) -> None:
     files = {
         "hugo.toml": "baseURL = 'https://x.example'\n[params]\nversion = '1.2'\n[params.links]\nHome = 'h'",
         "content/a.md": (
-            '---\nname: R2\n---\n{{< param version >}} of {{< param "name" >}}, {{% param links.home %}}, {{< param no >}}.'
+            '---\nname: R2\n---\n{{< param version >}} of {{< param "name" >}}, {{% param links.home %}}, '
+            "{{< param no >}}."
         ),
     }
     lessons, problems = read_all(write_book(tmp_path, files))

@@ -118,7 +118,8 @@ class _Expansion:
             elif mark and mark["mark"].startswith(fence) and not mark["info"].strip():
                 fence = ""
             if not fence and (found := _PARTIAL.match(line)):
-                partials[found["name"]] = found["path"]
+                # In a text of JavaScript `\_` is `_`.
+                partials[found["name"]] = re.sub(r"\\(?=_)", "", found["path"])
             yield number, self._expand_line(line, bool(fence), partials, above) or line
 
     def _expand_line(

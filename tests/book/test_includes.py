@@ -46,6 +46,7 @@ def read(folder: Path, page: str, **files: str) -> Lesson:
         ("{* ./part.txt *}", "```txt\nPart of it.\n```"),
         ("import P from './_p.mdx'\n\n<P />", "Part of it."),
         ("import P from './\\_p.mdx';\n\n<P />", "Part of it."),
+        ("import T from '@t/T'; import P from './_p.mdx'; import Q from 'q';\n\n<P />", "Part of it."),
         ("Write `\\{{#include a.rs}}` so.", "Write `\\{{#include a.rs}}` so."),
     ],
 )

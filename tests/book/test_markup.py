@@ -235,6 +235,7 @@ SHOWN = {
     "wiki links": ("See [[Page]] and [[Page|words]].", "See Page and words."),
     "details": ("<details>\n<summary>More</summary>\n\nIn.\n\n</details>", "**More**\n\nIn."),
     "picture": ('<p align="center"><img src="x.png" alt="The robot"></p>', "![The robot](x.png)"),
+    "picture without words": ('<a href="x.md"><img width=3 src="x.png" /></a>', "![](x.png)"),
     "picture from elsewhere": ('<p><img src="https://a.example/x.png" alt="The robot"></p>', "The robot"),
     "a power": ("It has 10<sup>6</sup> ohm.", "It has 10^6 ohm."),
     "words side by side": ("Press <kbd>A</kbd> <kbd>B</kbd> or <b>1</b> <b>2</b>.", "Press A B or 1 2."),
@@ -383,6 +384,10 @@ IN_MDX = {
     "tab items": (
         '<Tabs>\n<TabItem value="l" label="Linux">\n\nText.\n\n</TabItem>\n</Tabs>',
         "**Linux**\n\nText.",
+    ),
+    "imports on one line": (
+        "import Tabs from '@theme/Tabs'; import T from '@theme/T'; import {a} from 'b'\n\nText.",
+        "Text.",
     ),
     "tab items on one line": (
         '<Tabs><TabItem value="l" label="Linux">One.</TabItem><TabItem value="m" label="macOS">Two.</TabItem></Tabs>',

@@ -25,11 +25,11 @@ _NAME = r"[\w$]++"
 _BRACES = r"\{[^{}]*+\}"
 _FROM = r"from\s*+(?:\"[^\"\n]*+\"|'[^'\n]*+')"
 _LINE_END = r"[ \t]*+;?[ \t]*+(?://[^\n]*+)?$"
-_IMPORT = re.compile(
+_ONE_IMPORT = (
     rf"import\s*+(?:\"[^\"\n]*+\"|'[^'\n]*+'|(?:type\s++(?!from\b))?(?:{_NAME}|\*\s*+as\s++{_NAME}|{_BRACES})\s*+"
-    rf"(?:,\s*+(?:\*\s*+as\s++{_NAME}|{_BRACES})\s*+)?{_FROM}){_LINE_END}",
-    re.MULTILINE,
+    rf"(?:,\s*+(?:\*\s*+as\s++{_NAME}|{_BRACES})\s*+)?{_FROM})"
 )
+_IMPORT = re.compile(rf"(?:{_ONE_IMPORT}[ \t]*+;[ \t]*+(?=import\b))*+{_ONE_IMPORT}{_LINE_END}", re.MULTILINE)
 _EXPORT = re.compile(
     rf"export\s++(?:(?:const|let|var)\s++(?:{_NAME}\s*+(?::[^=\n]*+)?=|[{{\[])"
     rf"|(?:async\s++)?function\b\s*+\*?\s*+{_NAME}\s*+[(<]|class\s++{_NAME}\s*+(?:extends\b|\{{)"
@@ -169,7 +169,8 @@ class Tags:
         words = alt["value"] if alt else ""
         if source and not any(sign in words for sign in "[]\n"):
             start, stop = alt.span("value") if alt else (begin, begin)
-            yield Hidden(begin, start, "![")
+            if alt:
+                yield Hidden(begin, start, "![")
             yield Hidden(stop, end, f"{']' if alt else '![]'}({to_target(source['value'])})")
         elif alt:
             yield from self._between(begin, end, [alt.span("value")], "")

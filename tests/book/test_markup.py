@@ -235,7 +235,7 @@ SHOWN = {
     "wiki links": ("See [[Page]] and [[Page|words]].", "See Page and words."),
     "details": ("<details>\n<summary>More</summary>\n\nIn.\n\n</details>", "**More**\n\nIn."),
     "picture": ('<p align="center"><img src="x.png" alt="The robot"></p>', "![The robot](x.png)"),
-    "picture without words": ('<a href="x.md"><img width=3 src="x.png" /></a>', "![](x.png)"),
+    "picture without words": ('See <img width=3 src="x.png" /> it.', "See ![](x.png) it."),
     "picture from elsewhere": ('<p><img src="https://a.example/x.png" alt="The robot"></p>', "The robot"),
     "a power": ("It has 10<sup>6</sup> ohm.", "It has 10^6 ohm."),
     "words side by side": ("Press <kbd>A</kbd> <kbd>B</kbd> or <b>1</b> <b>2</b>.", "Press A B or 1 2."),

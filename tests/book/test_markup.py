@@ -572,3 +572,11 @@ def test_each_section_of_a_merged_chunk_has_its_name_and_address(tmp_path: Path)
     for word, title in (("Intro", None), ("Arms lift", "Arms"), ("Legs walk", "Legs")):
         there = chunk.at(lesson.text.index(word))
         assert there.section_title == title and there.id == chunk.id
+
+
+def test_what_a_chunk_repeats_is_in_its_own_section_whatever_was_asked_before(tmp_path: Path) -> None:
+    text = f"# Page\n\n## Arms\n\n{words(400)}\n\nThe arms rest.\n\n## Legs\n\nLegs walk."
+    _, chunks = split(tmp_path, text)
+    last = chunks[-1]
+    assert last.start < last.sections[0].at
+    assert last.at(text.index("Legs walk")).at(last.start).section_title == "Arms"

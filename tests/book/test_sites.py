@@ -265,6 +265,11 @@ def test_hugo(tmp_path: Path) -> None:
 def test_sphinx_with_myst(tmp_path: Path) -> None:
     index = """# Feet
 
+```{note}
+Mind your step.
+```
+
+````{card}
 ```{toctree}
 :caption: Learn
 :maxdepth: 2
@@ -272,6 +277,7 @@ def test_sphinx_with_myst(tmp_path: Path) -> None:
 start
 Toes <anatomy/toes>
 ```
+````
 
 ````
 ```{toctree}

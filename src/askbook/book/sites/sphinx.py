@@ -14,7 +14,9 @@ from askbook.book.markup.references import flatten
 from askbook.book.sites.site import MAX_SECTIONS, Files, Leaf, Nav, Pages, Section, Site, own_title, read_each, to_leaf
 from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text, to_texts
 
-_OPENING = re.compile(r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?P<other>\{)?")
+_OPENING = re.compile(
+    r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?P<other>\{)?"
+)
 _OPTION = re.compile(r":(\w+):\s*(.*)")
 _TITLED = re.compile(r"(.*\S)\s*<([^<>]+)>$")
 MAX_PATTERNS = 200

@@ -289,6 +289,6 @@ async def test_a_lesson_is_written_as_it_reads(text: str, drawn: str) -> None:
 
 async def test_hostile_formulas_take_their_time_and_no_more() -> None:
     for text in ("\\(" * 50_000, "$x " * 50_000, "\\[\n" * 10_000, "\\begin{align}\n" * 5_000, "![a](b.png) " * 10_000):
-        began = time.perf_counter()
+        began = time.process_time()
         render_lesson(text, lambda _: None)
-        assert time.perf_counter() - began < 5
+        assert time.process_time() - began < 5

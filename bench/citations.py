@@ -45,7 +45,7 @@ def find_sections(text: str, body_start: int, style: str) -> tuple[list[int], li
     tokens = PARSER.parse(text[body_start:])
     for at, token in enumerate(tokens):
         if token.type == "heading_open" and token.map and token.level == 0:
-            raw = tokens[at + 1].content
+            raw = re.sub(r"(?<!`)\{[\w:]+\}`([^`<]+?)(?: <[^`<>]*>)?`", r"\1", tokens[at + 1].content)
             starts.append(lines[first + token.map[0]])
             named.append((clean_heading(raw), anchors.take(raw)))
     return starts, named

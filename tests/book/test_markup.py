@@ -158,6 +158,10 @@ SHOWN = {
         "See {ref}`the words <t>`, {math}`x_1`, {py:func}`f`, {kbd}`Esc`.",
         "See the words, $x_1$, `f`, Esc.",
     ),
+    "words of an index": (
+        "## {index}`Scales <single: Scales>` and {index}`weights`\n\nA {index}`beam <pair: beam; arm>` is level.",
+        "## Scales and weights\n\nA beam is level.",
+    ),
     "roles of code keep every sign": (
         "{file}`.gitignore` {file}`~/.ssh/config` {literal}`!important` {envvar}`.env` {code}`.hidden { color: red }` "
         "{command}`~run` {option}`!x` {samp}`cat <file>` {option}`--all <ls.all>`",
@@ -526,6 +530,11 @@ def test_an_anchor_of_the_authors_own_is_kept_though_it_is_not_shown(tmp_path: P
     )
     assert [chunk.url.partition("#")[2] for chunk in chunks] == ["first", "second", "third"]
     assert [chunk.section_title for chunk in chunks] == ["One", "Two", "Three"]
+
+
+def test_a_title_is_without_roles(tmp_path: Path) -> None:
+    lesson, _ = split(tmp_path, "# {index}`SciPy <single: SciPy>` or {kbd}`x` and `{kbd}` or `y`\n\nText.")
+    assert lesson.title == "SciPy or x and {kbd} or y"
 
 
 def test_references_without_words_read_as_titles(tmp_path: Path) -> None:

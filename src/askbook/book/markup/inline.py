@@ -104,7 +104,7 @@ _OBJECT_ROLES = names("class func meth mod attr data exc obj const")
 _OBJECT_DOMAINS = ("py:", "c:", "cpp:", "js:", "rst:")
 _LEADING_ROLES = names("option envvar")
 """Those of code that lead somewhere; in the others `<x>` is what is said."""
-_UNSEEN_ROLES = names("label width height index")
+_UNSEEN_ROLES = names("label width height")
 # {class}`~package.Name` reads as its last name.
 _MODULE = re.compile(r"~(?:[\w.]*\.)?|!|\.(?=\w)")
 

@@ -66,6 +66,10 @@ SHOWN = {
     "slashes": ("/// warning | Hot surface\n\nText.\n\n///\n\nMore.", "> **Hot surface**\n>\n> Text.\n\nMore."),
     "slashes with options": ("/// details | Read on\n    open: True\n\nText.\n\n///", "> **Read on**\n>\n> Text."),
     "slashes, a tab": ("/// tab | Python\n\n```py\nx = 1\n```\n\n///", "**Python**\n\n```py\nx = 1\n```"),
+    "slashes of a kind of one's own": (
+        "/// version-added | v2.11\nSince then.\n///\n\n/// api-note\nText.\n///",
+        "> **Version added v2.11**\n>\n> Since then.\n\n> **Api note**\n>\n> Text.",
+    ),
     "slashes that are text": ("/// no block\n\nText.", "/// no block\n\nText."),
     "colons in colons": (
         "::::note\n:::tip\nIn.\n:::\nOut.\n::::",

@@ -125,7 +125,7 @@ _PREFIXES = {
     "deprecated": "Deprecated since version ",
 } | {name: f"{name.capitalize()}: " for name in names("theorem lemma proof corollary definition exercise algorithm")}
 _BLOCKS = LABELS | names("admonition caption define details figure-caption html table-caption tab")
-"""What Material's `/// name | Title` may be; anything else behind three slashes is text."""
+"""What Material's `/// name | Title` may be without a word in its configuration."""
 _CLASSED = names("div container class rst-class grid grid-item")
 _FRAMED = LABELS | {"admonition", "details"}
 _FRAMED_TAGS = names("note tip info warning caution danger important callout aside admonition alert hint notice")
@@ -221,6 +221,8 @@ class Blocks:
         self._pane_is_code = False
         self._tabs_open = 0
         """Those of Hugo."""
+        self._slashes_end: dict[str, int] = {}
+        """Where the next line of these marks alone ends."""
         # What never ends costs a look ahead; when all of them have cost this much, the rest stay as they are.
         self._patience = self._html_patience = 2 * len(text) + 10_000
 
@@ -438,7 +440,7 @@ class Blocks:
             self._close_with(mark, begin, end)
             return
         found = _CONTAINER.match(self._text, fence.start("info"), end)
-        if found is None or (mark[0] == "/" and (found["name"] or "").lower() not in _BLOCKS):
+        if found is None or (mark[0] == "/" and not self._is_block(found["name"] or "", mark, end)):
             return
         if found["directive"]:
             self._read_directive(found, mark, begin, end, _width(fence["prefix"]))
@@ -452,6 +454,15 @@ class Blocks:
         if found["dotted"] or mark[0] == "/":
             self._hide_options(_API_OPTIONS.match(self._text, end + 1))
 
+    def _is_block(self, name: str, mark: str, end: int) -> bool:
+        """Material's `/// name | Title`; one that it does not have by itself must be closed."""
+        if name.lower() in _BLOCKS or not name:
+            return bool(name)
+        if self._slashes_end.get(mark, 0) <= end:
+            stop = self._look_for(_closing(mark), end)
+            self._slashes_end[mark] = stop.end() if stop else 0
+        return self._slashes_end[mark] > end
+
     def _read_named(self, found: re.Match[str], begin: int, end: int) -> None:
         """`:::tip[Title]`, `::: info Title`, `::: {.callout-note title="Title"}`."""
         kind = (found["name"] or "").lower()
@@ -464,7 +475,9 @@ class Blocks:
         if title is None or title[0] == title[1]:
             attribute = _TITLE.search(self._text, begin, end)
             title = next((attribute.span(n) for n in "ds" if attribute[n] is not None), None) if attribute else None
-        self._label(begin, end, title, kind if kind in LABELS else "", framed=kind in _FRAMED)
+        is_own = self._text[begin] == "/" and kind not in _BLOCKS
+        prefix = f"{kind.replace('-', ' ').capitalize()} " if is_own else ""
+        self._label(begin, end, title, kind if kind in LABELS or is_own else "", prefix, kind in _FRAMED or is_own)
 
     def _read_directive(self, found: re.Match[str], mark: str, begin: int, end: int, column: int) -> None:
         """MyST: ```{note} Title, :::{figure} picture.png."""

@@ -91,7 +91,7 @@ def test_mdbook_publishes_what_its_summary_names(tmp_path: Path) -> None:
         {
             "guide/book.toml": '[book]\ntitle = "Arms"\nsrc = "text"\n[output.html]\nsite-url = "https://arms.example.org/b/"\n',
             "guide/text/SUMMARY.md": (
-                "# Summary\n\n[Hello](README.md)\n\n- [One](one.md) (still short)\n  - [Two](a/two.md)\n"
+                "# Summary\n\n[Hello](README.md)\n\n- [One [of] it](one.md) (still short)\n  - [Two](a/two.md)\n"
             ),
             "guide/text/README.md": "text",
             "guide/text/one.md": "text",
@@ -106,7 +106,7 @@ def test_mdbook_publishes_what_its_summary_names(tmp_path: Path) -> None:
         "guide/text/one.md main 1 0 https://arms.example.org/b/one.html",
         "guide/text/a/two.md main 1 1 https://arms.example.org/b/a/two.html",
     ]
-    assert [lesson.title for lesson in read_all(folder)[0].values()] == ["Hello", "One", "Two"]
+    assert [lesson.title for lesson in read_all(folder)[0].values()] == ["Hello", "One [of] it", "Two"]
 
 
 DOCUSAURUS = """import {themes} from 'prism-react-renderer';

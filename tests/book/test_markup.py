@@ -385,6 +385,14 @@ SHOWN = {
     ),
     "title of the page": ("{{#title Other}}\n\nText.", "Text."),
     # formulas
+    "a formula in a quotation": (
+        "> See\n>\n> $$\n  a\n $$\n>\n> {kbd}`y` more.\n\n## A\n\n$$\nb\n$$\n\n{kbd}`x` ends.",
+        "> See\n>\n> $$\n  a\n $$\n>\n> y more.\n\n## A\n\n$$\nb\n$$\n\nx ends.",
+    ),
+    "a formula that nothing closes": (
+        "$$\na\n\n## A\n\n{kbd}`x` ends.\n\n$$\nb\n$$",
+        "$$\na\n\n## A\n\nx ends.\n\n$$\nb\n$$",
+    ),
     "formula of lines": ("$$\ny\n=\n\n- x\n$$", "$$\ny\n=\n\n- x\n$$"),
     "signs in formulas": ("A $x_{a}[^b]$, $5 and $6.", "A $x_{a}[^b]$, $5 and $6."),
 }

@@ -40,7 +40,7 @@ _LINE = re.compile(
     r"|(?P<box>(?:<(?P<component>[A-Z]\w*)\b[^<>\n]*(?<!/)>"
     r"|\{(?:\{[<%]|%)[ \t]*(?P<hint>\w+)\b[^{}\n]*[>%]\}\}?)[ \t]*$)"
     r"|(?P<alert>>[ \t]?\[!(?P<kind>\w+)\][+-]?)"
-    r"|(?P<math>\$\$|\\\[|\\begin\{(?P<env>[a-z]+\*?)\})"
+    r"|(?P<math>(?:>[ \t]*+)*+(?P<sign>\$\$|\\\[|\\begin\{(?P<env>[a-z]+\*?)\}))"
     r"|(?P<definition>:(?:[ ]{1,3}|\t)\S)"
     r"|(?P<myst>%|\+\+\+(?:[ \t]|$))",
     re.IGNORECASE,
@@ -131,6 +131,7 @@ _FRAMED = LABELS | {"admonition", "details"}
 _FRAMED_TAGS = names("note tip info warning caution danger important callout aside admonition alert hint notice")
 FRAMES_MOST = 2
 _PICTURES = names("figure image figure-md subfigure")
+_NO_FORMULA = re.compile(r"\n[ \t>]*+(?:#{1,6}[ \t]|`{3}|~{3})")
 _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
 
 
@@ -723,8 +724,8 @@ class Blocks:
                 self._hide_comment(found, begin, at)
             case "alert" | "kind":
                 self._read_alert(found, end)
-            case "math" | "env":
-                self._read_formula(found, at)
+            case "math" | "sign" | "env":
+                self._read_formula(found, found.start("sign"))
             # Behind less than three blanks it may be a table's caption, or prose; a term right above it tells.
             case "definition" if found[0][1:].startswith(("   ", "\t")) or (self._after_text and not self._mdx):
                 above = f"\n{self._lead(at)}" if self._after_text else ""
@@ -872,9 +873,10 @@ class Blocks:
 
     def _read_formula(self, found: re.Match[str], at: int) -> None:
         """A formula on lines of its own is one paragraph, blank lines and all."""
-        closing = {"$$": "$$", "\\[": "\\]"}.get(found[0], f"\\end{{{found['env']}}}")
+        closing = {"$$": "$$", "\\[": "\\]"}.get(found["sign"], f"\\end{{{found['env']}}}")
         stop = self._text.find(closing, found.end(), found.end() + _FORMULA_MAX)
-        if stop >= 0 and self._text.count("\n", at, stop) <= _FORMULA_LINES:
+        is_whole = stop >= 0 and self._text.count("\n", at, stop) <= _FORMULA_LINES
+        if is_whole and not _NO_FORMULA.search(self._text, at, stop):
             if label := _FORMULA_LABEL.match(self._text, stop + len(closing)):
                 self._number(at, stop, label)
                 self._hide(*label.span())

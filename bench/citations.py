@@ -34,18 +34,18 @@ ANSWERS = 50
 PARSER = MarkdownIt("commonmark").enable("table")
 
 
-def find_sections(text: str, body_start: int) -> tuple[list[int], list[tuple[str, str]]]:
-    """Where each heading of a page begins, and its title and anchor."""
+def find_sections(text: str, body_start: int, style: str) -> tuple[list[int], list[tuple[str, str]]]:
+    """Where each heading of a page begins, and its title and anchor, as its generator makes them."""
     starts, named = [0], [("", "")]
     lines = [0]
     for line in text.split("\n"):
         lines.append(lines[-1] + len(line) + 1)
     first = text.count("\n", 0, body_start)
-    anchors = Anchors()
+    anchors = Anchors(style)
     tokens = PARSER.parse(text[body_start:])
     for at, token in enumerate(tokens):
         if token.type == "heading_open" and token.map and token.level == 0:
-            raw = tokens[at + 1].content
+            raw = re.sub(r"(?<!`)\{[\w:]+\}`([^`<]+?)(?: <[^`<>]*>)?`", r"\1", tokens[at + 1].content)
             starts.append(lines[first + token.map[0]])
             named.append((clean_heading(raw), anchors.take(raw)))
     return starts, named
@@ -103,7 +103,7 @@ def count_marked(figures: Figures, answer: Answer, source: Source, lesson: list[
 async def measure(folder: Path, home: Path) -> Figures:
     book_folder = folder / "md"
     lessons = read_lessons(book_folder, read_book(book_folder))[0]
-    sections = {one.source_file: find_sections(one.text, one.body_start) for one in lessons}
+    sections = {one.source_file: find_sections(one.text, one.body_start, one.anchors) for one in lessons}
     asked = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
     questions = [one["question"] for one in asked if one.get("answerable", True) and 10 <= len(one["question"]) <= 300]
     random.Random(7).shuffle(questions)

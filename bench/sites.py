@@ -31,7 +31,7 @@ from askbook.domain import Lesson
 
 PAGES = 20
 ENDS = (".md", ".mdx", ".markdown", ".ipynb")
-LANGUAGES = r"(?i:[a-z]{2}|zh-cn|zh-hans|zh-hant|pt-br|pt-pt|es-es|fr-fr|ko-kr|ja-jp)"
+LANGUAGES = r"(?i:[a-z]{2}|zh-cn|zh-hans|zh-hant|pt-?br|pt-pt|es-es|fr-fr|ko-kr|ja-jp)"
 FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[^\n]*\n.*?^[ \t>]*\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 
@@ -188,7 +188,7 @@ def own_titles(text: str) -> set[str]:
 
 
 def plain(title: str) -> str:
-    text = re.sub(r"\s*\{[^{}]*\}\s*$|<[^<>]+>|!?\[([^\[\]]*)\]\([^()]*\)", r"\1", title)
+    text = re.sub(r"\{[\w:]+\}(?=`)|\s*\{[^{}]*\}\s*$|<[^<>]+>|!?\[([^\[\]]*)\]\([^()]*\)", r"\1", title)
     return "".join(char for char in text.casefold() if char.isalnum())
 
 

@@ -183,6 +183,8 @@ async def _show_widget(browser: Browser, site: str) -> None:
 
 
 async def _save(page: Page, name: str) -> None:
+    # What was scrolled to is drawn in the next frame.
+    await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     await page.screenshot(path=HERE / "images" / f"{name}.png", animations="disabled", caret="hide")
 
 

@@ -177,9 +177,10 @@ class Chunk:
 
     def at(self, place: int) -> Chunk:
         """The same chunk, named and addressed by the section at this offset of the lesson's text."""
-        here = next((section for section in reversed(self.sections) if section.at <= place), None)
-        if here is None:
+        if not self.sections:
             return self
+        # What stands above the first is repeated from the chunk before, in the same section.
+        here = next((section for section in reversed(self.sections) if section.at <= place), self.sections[0])
         return replace(self, section_title=here.section_title, heading_path=here.heading_path, url=here.url)
 
     @property

@@ -63,6 +63,13 @@ def test_a_short_section_is_one_excerpt() -> None:
     assert split(f"## Desks\n\n{section}") == [section]
 
 
+def test_the_label_of_a_tab_is_no_answer_without_what_stands_in_it() -> None:
+    words, listing = talk(120), "\n".join(["```", *["run"] * LINES, "```"])
+    assert split(f"**npm**\n\n{words}\n\n**pnpm**:\n\n{words}") == [f"**npm**\n\n{words}", f"**pnpm**:\n\n{words}"]
+    assert not any("Linux" in excerpt for excerpt in split(f"**Linux**\n\n{listing}"))
+    assert split("**Never do this!**") == ["**Never do this!**"]
+
+
 def test_each_of_merged_sections_is_an_excerpt_under_its_own_heading() -> None:
     text = "## Arms\n\nArms lift.\n\n### Elbows\n\nElbows bend.\n\n## Legs\n\nLegs walk."
     (chunk,) = split_lesson(make_lesson(text=text))

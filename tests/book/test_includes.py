@@ -45,6 +45,8 @@ def read(folder: Path, page: str, **files: str) -> Lesson:
         ('{{< readfile file="part.txt" >}}', "Part of it."),
         ("{* ./part.txt *}", "```txt\nPart of it.\n```"),
         ("import P from './_p.mdx'\n\n<P />", "Part of it."),
+        ("import P from './\\_p.mdx';\n\n<P />", "Part of it."),
+        ("import T from '@t/T'; import P from './_p.mdx'; import Q from 'q';\n\n<P />", "Part of it."),
         ("Write `\\{{#include a.rs}}` so.", "Write `\\{{#include a.rs}}` so."),
     ],
 )

@@ -66,6 +66,10 @@ SHOWN = {
     "slashes": ("/// warning | Hot surface\n\nText.\n\n///\n\nMore.", "> **Hot surface**\n>\n> Text.\n\nMore."),
     "slashes with options": ("/// details | Read on\n    open: True\n\nText.\n\n///", "> **Read on**\n>\n> Text."),
     "slashes, a tab": ("/// tab | Python\n\n```py\nx = 1\n```\n\n///", "**Python**\n\n```py\nx = 1\n```"),
+    "slashes of a kind of one's own": (
+        "/// version-added | v2.11\nSince then.\n///\n\n/// api-note\nText.\n///",
+        "> **Version added v2.11**\n>\n> Since then.\n\n> **Api note**\n>\n> Text.",
+    ),
     "slashes that are text": ("/// no block\n\nText.", "/// no block\n\nText."),
     "colons in colons": (
         "::::note\n:::tip\nIn.\n:::\nOut.\n::::",
@@ -158,6 +162,10 @@ SHOWN = {
         "See {ref}`the words <t>`, {math}`x_1`, {py:func}`f`, {kbd}`Esc`.",
         "See the words, $x_1$, `f`, Esc.",
     ),
+    "words of an index": (
+        "## {index}`Scales <single: Scales>` and {index}`weights`\n\nA {index}`beam <pair: beam; arm>` is level.",
+        "## Scales and weights\n\nA beam is level.",
+    ),
     "roles of code keep every sign": (
         "{file}`.gitignore` {file}`~/.ssh/config` {literal}`!important` {envvar}`.env` {code}`.hidden { color: red }` "
         "{command}`~run` {option}`!x` {samp}`cat <file>` {option}`--all <ls.all>`",
@@ -208,6 +216,25 @@ SHOWN = {
         ),
         "**macOS**\n\n1\n\n**Linux**\n\n2",
     ),
+    "tabs of Hugo on one line": (
+        '{{< tabs >}}{{< tab "A" >}}One.{{< /tab >}}{{< tab "B" >}}Two.{{< /tab >}}{{< /tabs >}}\n\nAfter.',
+        "**A**\n\nOne.\n\n**B**\n\nTwo.\n\nAfter.",
+    ),
+    "each tab of Hugo on its line": (
+        '{{< tabs >}}\n{{% tab name="A" %}}One.{{% /tab %}}\n{{% tab name="B" %}}Two.{{% /tab %}}\n{{< /tabs >}}',
+        "**A**\n\nOne.\n\n**B**\n\nTwo.",
+    ),
+    "a listing that ends with its tab": (
+        (
+            '{{< tabpane text=true >}}\n{{% tab header="A" %}}\n```sh\nls\n{{% /tab %}}\n{{< /tabpane >}}\n\n'
+            "## Below\n\nText."
+        ),
+        "**A**\n\n```sh\nls\n```\n\n## Below\n\nText.",
+    ),
+    "tabs of Hugo in a listing": (
+        '```md\n{{< tab "A" >}}\nls\n{{< /tab >}}\n```\n\nText.',
+        '```md\n{{< tab "A" >}}\nls\n{{< /tab >}}\n```\n\nText.',
+    ),
     "details of Hugo": ('{{% expand "Read on" %}}Text.{{% /expand %}}', "**Read on**\n\nText."),
     "hint": ('{% hint style="info" %}\nText.\n{% endhint %}', "> **Info**\n>\n> Text."),
     "tab of GitBook": ('{% tabs %}\n{% tab title="One" %}\n1\n{% endtab %}\n{% endtabs %}', "**One**\n\n1"),
@@ -216,6 +243,7 @@ SHOWN = {
     "wiki links": ("See [[Page]] and [[Page|words]].", "See Page and words."),
     "details": ("<details>\n<summary>More</summary>\n\nIn.\n\n</details>", "**More**\n\nIn."),
     "picture": ('<p align="center"><img src="x.png" alt="The robot"></p>', "![The robot](x.png)"),
+    "picture without words": ('See <img width=3 src="x.png" /> it.', "See ![](x.png) it."),
     "picture from elsewhere": ('<p><img src="https://a.example/x.png" alt="The robot"></p>', "The robot"),
     "a power": ("It has 10<sup>6</sup> ohm.", "It has 10^6 ohm."),
     "words side by side": ("Press <kbd>A</kbd> <kbd>B</kbd> or <b>1</b> <b>2</b>.", "Press A B or 1 2."),
@@ -269,6 +297,19 @@ SHOWN = {
         "![A fish](<my pictures/a (1).png>)",
     ),
     "a picture of a path with spaces": ('<p><img src="a b.png" alt="Fish"></p>', "![Fish](<a b.png>)"),
+    "a listing of HTML": (
+        '## A\n\n<pre><code class="language-hurl"># Import\nGET <b>/x</b>\n\n# Two &lt;3\n</code></pre>\n\nText.',
+        "## A\n\n```hurl\n# Import\nGET /x\n\n# Two <3\n```\n\nText.",
+    ),
+    "a listing of HTML in a frame of its theme": (
+        '<div class="highlight"><pre>\n# One\n`a` ```b```\n\n# Two</pre></div>\n\n## A\n\nText.',
+        "````\n# One\n`a` ```b```\n\n# Two\n````\n\n## A\n\nText.",
+    ),
+    "a form in HTML": ("<textarea rows=3>\n# One\n\n- two\n</textarea>", "```\n# One\n\n- two\n```"),
+    "a listing of HTML in a list": (
+        "- one\n\n  <pre>\n  # a\n  </pre>\n- two",
+        "- one\n\n  ```\n  # a\n  ```\n- two",
+    ),
     "words indented in HTML": (
         '<p align="center">\n    <em>Build great things.</em>\n</p>\n\nText.',
         "Build great things.\n\nText.",
@@ -329,12 +370,29 @@ SHOWN = {
     # mdBook
     "hidden lines": ("```rust\n# use a;\nfn f() {}\n#[test]\n```", "```rust\nfn f() {}\n#[test]\n```"),
     "a program of the book's own": ("Before.\n\n{{%session outline}}\n\nAfter.", "Before.\n\nAfter."),
+    "admonish": (
+        '```admonish warning title="Take care"\nIt is *hot*.\n```\n\n```admonish\nPlain.\n```',
+        "> **Take care**\n>\n> It is *hot*.\n\n> **Note**\n>\n> Plain.",
+    ),
+    "admonish with a listing": (
+        '~~~admonish tip.big "Own"\n```py\nx\n```\n~~~\n\n```admonish faq collapsible=true\nText.\n```\n\nAfter.',
+        "> **Own**\n>\n> ```py\n> x\n> ```\n\n> **Faq**\n>\n> Text.\n\nAfter.",
+    ),
+    "admonish without a title": ('```admonish info title=""\nText.\n```', "> Text."),
     "a numbered listing": (
         '<Listing number="5-8" file-name="src/main.rs" caption="Adds">\n\n```rust\nx\n```\n\n</Listing>',
         "**Listing 5-8** src/main.rs Adds\n\n```rust\nx\n```",
     ),
     "title of the page": ("{{#title Other}}\n\nText.", "Text."),
     # formulas
+    "a formula in a quotation": (
+        "> See\n>\n> $$\n  a\n $$\n>\n> {kbd}`y` more.\n\n## A\n\n$$\nb\n$$\n\n{kbd}`x` ends.",
+        "> See\n>\n> $$\n  a\n $$\n>\n> y more.\n\n## A\n\n$$\nb\n$$\n\nx ends.",
+    ),
+    "a formula that nothing closes": (
+        "$$\na\n\n## A\n\n{kbd}`x` ends.\n\n$$\nb\n$$",
+        "$$\na\n\n## A\n\nx ends.\n\n$$\nb\n$$",
+    ),
     "formula of lines": ("$$\ny\n=\n\n- x\n$$", "$$\ny\n=\n\n- x\n$$"),
     "signs in formulas": ("A $x_{a}[^b]$, $5 and $6.", "A $x_{a}[^b]$, $5 and $6."),
 }
@@ -342,6 +400,10 @@ IN_MDX = {
     "tab items": (
         '<Tabs>\n<TabItem value="l" label="Linux">\n\nText.\n\n</TabItem>\n</Tabs>',
         "**Linux**\n\nText.",
+    ),
+    "imports on one line": (
+        "import Tabs from '@theme/Tabs'; import T from '@theme/T'; import {a} from 'b'\n\nText.",
+        "Text.",
     ),
     "tab items on one line": (
         '<Tabs><TabItem value="l" label="Linux">One.</TabItem><TabItem value="m" label="macOS">Two.</TabItem></Tabs>',
@@ -482,6 +544,11 @@ def test_an_anchor_of_the_authors_own_is_kept_though_it_is_not_shown(tmp_path: P
     assert [chunk.section_title for chunk in chunks] == ["One", "Two", "Three"]
 
 
+def test_a_title_is_without_roles(tmp_path: Path) -> None:
+    lesson, _ = split(tmp_path, "# {index}`SciPy <single: SciPy>` or {kbd}`x` and `{kbd}` or `y`\n\nText.")
+    assert lesson.title == "SciPy or x and {kbd} or y"
+
+
 def test_references_without_words_read_as_titles(tmp_path: Path) -> None:
     pages = {
         "a.md": (
@@ -526,3 +593,11 @@ def test_each_section_of_a_merged_chunk_has_its_name_and_address(tmp_path: Path)
     for word, title in (("Intro", None), ("Arms lift", "Arms"), ("Legs walk", "Legs")):
         there = chunk.at(lesson.text.index(word))
         assert there.section_title == title and there.id == chunk.id
+
+
+def test_what_a_chunk_repeats_is_in_its_own_section_whatever_was_asked_before(tmp_path: Path) -> None:
+    text = f"# Page\n\n## Arms\n\n{words(400)}\n\nThe arms rest.\n\n## Legs\n\nLegs walk."
+    _, chunks = split(tmp_path, text)
+    last = chunks[-1]
+    assert last.start < last.sections[0].at
+    assert last.at(text.index("Legs walk")).at(last.start).section_title == "Arms"

@@ -91,7 +91,7 @@ def test_mdbook_publishes_what_its_summary_names(tmp_path: Path) -> None:
         {
             "guide/book.toml": '[book]\ntitle = "Arms"\nsrc = "text"\n[output.html]\nsite-url = "https://arms.example.org/b/"\n',
             "guide/text/SUMMARY.md": (
-                "# Summary\n\n[Hello](README.md)\n\n- [One](one.md) (still short)\n  - [Two](a/two.md)\n"
+                "# Summary\n\n[Hello](README.md)\n\n- [One [of] it](one.md) (still short)\n  - [Two](a/two.md)\n"
             ),
             "guide/text/README.md": "text",
             "guide/text/one.md": "text",
@@ -106,7 +106,7 @@ def test_mdbook_publishes_what_its_summary_names(tmp_path: Path) -> None:
         "guide/text/one.md main 1 0 https://arms.example.org/b/one.html",
         "guide/text/a/two.md main 1 1 https://arms.example.org/b/a/two.html",
     ]
-    assert [lesson.title for lesson in read_all(folder)[0].values()] == ["Hello", "One", "Two"]
+    assert [lesson.title for lesson in read_all(folder)[0].values()] == ["Hello", "One [of] it", "Two"]
 
 
 DOCUSAURUS = """import {themes} from 'prism-react-renderer';
@@ -265,6 +265,11 @@ def test_hugo(tmp_path: Path) -> None:
 def test_sphinx_with_myst(tmp_path: Path) -> None:
     index = """# Feet
 
+```{note}
+Mind your step.
+```
+
+````{card}
 ```{toctree}
 :caption: Learn
 :maxdepth: 2
@@ -272,6 +277,7 @@ def test_sphinx_with_myst(tmp_path: Path) -> None:
 start
 Toes <anatomy/toes>
 ```
+````
 
 ````
 ```{toctree}
@@ -700,12 +706,30 @@ def test_a_nextra_navigation_that_names_what_is_not_there_is_told(tmp_path: Path
         ("docs/conf.py", "project = 'x'\n", "---\nmyst:\n  substitutions:\n    a: one\n---\n{{ a }} `{{ a }}`.",
          "one `{{ a }}`."),
         ("docs/_config.yml", "parse: {myst_substitutions: {a: one}}", "{{ a }} and {{ z }}.", "one and {{ z }}."),
+        ("docs/.vitepress/config.js", "export default {}",
+         "---\nfor: robots\n---\n## Of {{ $frontmatter.for }}\n\nAll {{ $frontmatter.for }}, {{ $frontmatter.no }}.",
+         "## Of robots\n\nAll robots, {{ $frontmatter.no }}."),
     ],
 )  # fmt: skip
 def test_variables_read_as_their_values(tmp_path: Path, file: str, text: str, page: str, shown: str) -> None:
     toc = {"docs/_toc.yml": "root: a\n"} if file.endswith("_config.yml") else {}
     lessons, _ = read_all(write_book(tmp_path, {"docs/a.md": page, file: text, **toc}))
     assert [chunk.text for chunk in split_lesson(lessons["docs/a.md"])] == [shown]
+
+
+def test_parameters_of_hugo_read_as_their_values(tmp_path: Path) -> None:
+    """A page's own before the site's; one that only a program knows is told."""
+    files = {
+        "hugo.toml": "baseURL = 'https://x.example'\n[params]\nversion = '1.2'\n[params.links]\nHome = 'h'",
+        "content/a.md": (
+            '---\nname: R2\n---\n{{< param version >}} of {{< param "name" >}}, {{% param links.home %}}, '
+            "{{< param no >}}."
+        ),
+    }
+    lessons, problems = read_all(write_book(tmp_path, files))
+    assert [chunk.text for chunk in split_lesson(lessons["content/a.md"])] == ["1.2 of R2, h, ."]
+    said = "`{{< param no >}}` has no value in the files of the site; nothing is shown in its place"
+    assert said in [one.message for one in problems]
 
 
 # --- JavaScript -----------------------------------------------------------------------------------

@@ -198,6 +198,8 @@ async def test_tabs_and_admonitions_have_their_labels(
         await chip.click()
         passage = page.get_by_role("region", name="The passage")
         await expect(passage.locator("mark").first).to_be_visible()
+        await expect(passage.locator("pre mark").first).to_be_visible()
+        await expect(passage.locator(".code-head mark")).to_have_count(0)
         assert RAW.findall(await passage.inner_text()) == []
 
 

@@ -20,6 +20,7 @@ BLOCK_WORDS, STEPS_WORDS = 145, 250
 """Longer blocks are cut; steps may be longer."""
 LINES, ROWS = 40, 12
 """Longer listings and tables are cut; each part is shown in its frame."""
+_LABEL = re.compile(r"\*\*[^*\n]{0,80}[^*\n.!?…]\*\*:?")
 _FORMULA_NEXT = re.compile(r"[\s>]*(?:\$\$|\\\[|\\begin\{)")
 
 
@@ -92,10 +93,14 @@ def split_passage(passage: Passage) -> list[Excerpt]:
     for block in split_blocks(text):
         if groups and _belongs(text, groups[-1], block):
             groups[-1].append(block)
+        elif groups and _is_label(text, groups[-1][-1]) and _belongs(text, groups[-1][-1:], block):
+            groups.append([groups[-1].pop(), block])
         else:
             groups.append([block])
     excerpts: list[Excerpt] = []
     for blocks in groups:
+        if all(_is_label(text, block) for block in blocks):
+            continue
         whole = Excerpt(passage, blocks[0].start, blocks[-1].end, headings=blocks[0].headings)
         is_one = len(blocks) > 1 and whole.place is not None
         excerpts += [whole] if is_one else (part for block in blocks for part in _split_block(passage, block))
@@ -144,7 +149,13 @@ def _belongs(text: str, group: Sequence[Block], block: Block) -> bool:
     between = text[last.end : block.start].strip("\n\t >")
     if between or last.headings != block.headings or not (_is_short(text, last) and _is_short(text, block)):
         return False
-    return _introduces(text, last) or len(text[group[0].start : block.end].split()) <= WORDS
+    opens = _introduces(text, last) or (len(group) == 1 and _is_label(text, last))
+    return opens or len(text[group[0].start : block.end].split()) <= WORDS
+
+
+def _is_label(text: str, block: Block) -> bool:
+    """Of a tab, or a title in bold."""
+    return block.kind == "prose" and _LABEL.fullmatch(text, block.start, block.end) is not None
 
 
 def _introduces(text: str, block: Block) -> bool:

@@ -191,8 +191,9 @@ def _mark_cited(text: str, cited: Sequence[Span]) -> tuple[str, list[range]]:
 def _trim_markup(text: str, start: int, end: int) -> Span:
     """Without the markup around the words: a mark before `- ` or behind `|` would be no list and no table."""
     start, end = min(start, len(text)), min(end, len(text))
-    if fence := _FENCE_LINE.match(text, start, end):
-        start = fence.end()
+    # The words of a listing with a title begin behind its marks.
+    if fence := _FENCE_LINE.match(text, text.rfind("\n", 0, start) + 1, end):
+        start = max(start, fence.end())
     start = _LINE_MARKUP.match(text, start, end).end()  # pyright: ignore[reportOptionalMemberAccess]
     return start, start + len(text[start:end].rstrip(" \t\n*_~`|>"))
 

@@ -48,7 +48,9 @@ _DIRECTIVE = re.compile(
 )
 _OPTION = re.compile(r"^[ \t]*:?([\w-]+):(?:[ \t]++(?P<quote>[\"']?)(?P<value>.*)(?P=quote)[ \t]*)?$")
 _NUMBER = re.compile(r"-?\d{1,9}$")
-_PARTIAL = re.compile(r"^import[ \t]+(?P<name>[A-Z]\w*)[ \t]+from[ \t]+[\"'](?P<path>[^\"'\n]+\.mdx?)[\"'];?[ \t]*$")
+_PARTIAL = re.compile(
+    r"(?:^|;[ \t]*+)import[ \t]+(?P<name>[A-Z]\w*)[ \t]+from[ \t]+[\"'](?P<path>[^\"'\n]+\.mdx?)[\"'](?=[ \t]*(?:;|$))"
+)
 _COMPONENT = re.compile(r"^(?P<indent>[ \t]*)<(?P<name>[A-Z]\w*)\b[^<>\n]*/>[ \t]*$")
 _FENCE = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)$")
 _MARK = re.compile(r"ANCHOR(?:_END)?:|(?<!-)-++8<-++[ \t]*+\[(?:start|end):|#(?:end)?region\b")
@@ -117,8 +119,9 @@ class _Expansion:
                 fence = mark["mark"]
             elif mark and mark["mark"].startswith(fence) and not mark["info"].strip():
                 fence = ""
-            if not fence and (found := _PARTIAL.match(line)):
-                partials[found["name"]] = found["path"]
+            for found in _PARTIAL.finditer(line) if not fence and line.startswith("import") else ():
+                # In a text of JavaScript `\_` is `_`.
+                partials[found["name"]] = re.sub(r"\\(?=_)", "", found["path"])
             yield number, self._expand_line(line, bool(fence), partials, above) or line
 
     def _expand_line(

@@ -18,7 +18,7 @@ from askbook.book.includes import expand_includes
 from askbook.book.layout import MAIN, Category, Folder, Layout, Place, folders_above
 from askbook.book.manifest import EVERY_LESSON, FILE, LAYER, PROFICIENCY, TIER, read_manifest
 from askbook.book.markup import MARKUP_VERSION
-from askbook.book.markup.references import find_labels, find_link_titles, find_values
+from askbook.book.markup.references import find_labels, find_link_titles, find_unknown, find_values
 from askbook.book.notebooks import read_notebook
 from askbook.book.sections import find_title
 from askbook.book.sites import find_site
@@ -75,6 +75,10 @@ def read_lessons(
         path, text = place.page.path, texts[place.page.path].text
         problems += [Problem(path, said) for said in find_unshown(folder, path, text, drawings)]
         linked = find_link_titles(path, text, titles, labels) | find_values(text, place.page.front.values, values)
+        problems += [
+            Problem(path, f"`{said}` has no value in the files of the site; nothing is shown in its place")
+            for said in dict.fromkeys(find_unknown(text, linked))
+        ]
         lessons.append(_build_lesson(book, texts[path], place, linked, problems))
     return lessons, problems + layout.problems
 

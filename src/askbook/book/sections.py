@@ -52,6 +52,7 @@ _LONG_RULE = re.compile(r"-{10,}")
 _CUSTOM_ID = re.compile(
     r"(?<!\s)\s*+(?:\{:?[ ]*#([^{}\s]+)[^{}]*\}|\{/\*\s*#([^{}\s]+)\s*\*/\}|\[\[([^\[\]\s]+)\]\]|\[#([^\[\]\s]+)\])\s*$"
 )
+_ROLE = re.compile(r"(?<!`)\{[A-Za-z][\w:+.-]*\}`([^`<\n]+)(?:<[^`<>\n]*>)?`")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\n]*\)|\[[^\[\]]*\])")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 # A comment that nothing closes is text, and looked through once.
@@ -104,7 +105,7 @@ class Source:
         self.hidden, self._math = markup.hidden, markup.math
         self._math_starts = [formula[0] for formula in self._math]
         self._hidden_starts = [hidden.start for hidden in self.hidden]
-        shown = to_parsed(text, self.hidden, markup.blocks) if self.hidden or markup.blocks else text
+        shown = to_parsed(text, self.hidden, markup.parsed) if self.hidden or markup.parsed else text
         self._lines = [line[:MAX_LINE] for line in shown[body_start:].split("\n")]
         self.closers: dict[int, str] = {}
         self.blocks = self._filled(self._read_blocks(len(shown)), self.first_line, len(self.starts))
@@ -319,7 +320,7 @@ def split_sections(blocks: list[Block], anchor_style: str = "github") -> list[Se
 
 def clean_heading(raw: str) -> str:
     """A heading as it is read aloud: no links, emphasis, tags or ids."""
-    text = _CUSTOM_ID.sub("", raw)
+    text = _CUSTOM_ID.sub("", _ROLE.sub(r"\1", raw) if "}`" in raw else raw)
     text = _TAG.sub(r"\1", _LINK.sub(r"\1", text))
     text = " ".join(html.unescape(_ESCAPED.sub(r"\1", _EMPHASIS.sub("", text))).split())
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"

@@ -114,7 +114,7 @@ function markBetween(root) {
   while (walker.nextNode()) texts.push(walker.currentNode);
   let marking = false;
   for (const node of texts) {
-    if (!marking && !node.data.includes(BEGIN)) continue;
+    if ((!marking && !node.data.includes(BEGIN)) || node.parentElement.closest(".code-head")) continue;
     const parts = node.data.split(/([\ue000\ue001])/).flatMap((part) => {
       if (part === BEGIN || part === END) {
         marking = part === BEGIN;

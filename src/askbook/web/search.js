@@ -116,13 +116,13 @@ function renderFound(book, sections, text) {
 function toPattern(text) {
   const words = [...new Set(text.toLowerCase().match(/[\p{L}\p{N}_]{2,}/gu) || [])];
   const stems = words.map((word) => (word.length > 5 ? word.slice(0, -2) : word));
-  return stems.length ? new RegExp(`(?<![\\p{L}\\p{N}_])(?:${stems.sort((a, b) => b.length - a.length).join("|")})[\\p{L}\\p{N}_]*`, "giu") : /(?!)/g;
+  return stems.length ? new RegExp(`(?<![\\p{L}\\p{N}_])(${stems.sort((a, b) => b.length - a.length).join("|")})[\\p{L}\\p{N}_]*`, "giu") : /(?!)/g;
 }
 
 /** The paragraph that holds most of the words, as it stands in the file and as it reads. */
 function findPart(text, wanted) {
   const parts = text.split(/\n{2,}/).filter((part) => part.trim() && !/^\s*(#{1,6}\s|!\[|\||`{3}|~{3})/.test(part));
-  const rated = parts.map((part) => ({ part, count: new Set((part.match(wanted) || []).map((word) => word.toLowerCase())).size }));
+  const rated = parts.map((part) => ({ part, count: new Set([...part.matchAll(wanted)].map((found) => found[1].toLowerCase())).size }));
   const best = rated.sort((a, b) => b.count - a.count)[0];
   const part = best?.part.trim() ?? null;
   const drawn = renderMarkdown(part ?? text);

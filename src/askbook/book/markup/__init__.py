@@ -9,9 +9,9 @@ from itertools import zip_longest
 
 from askbook.book.markup.blocks import read_blocks
 from askbook.book.markup.inline import InlineScan
-from askbook.book.markup.spans import Hidden, Span, join_neighbours, whole_lines
+from askbook.book.markup.spans import Hidden, Span, as_words, join_neighbours, whole_lines
 
-MARKUP_VERSION = 4
+MARKUP_VERSION = 5
 """Lessons are read again when it changes. How they are cut is CHUNKER_VERSION, which calibrations belong to."""
 
 _COMPONENT = re.compile(
@@ -29,8 +29,8 @@ class Markup:
     hidden: list[Hidden]
     math: list[Span]
     """Never cut in the middle."""
-    blocks: list[Span]
-    """Those of the formulas that take lines of their own."""
+    parsed: list[Hidden]
+    """What the parser of blocks is given for formulas that take lines of their own, and around listings of HTML."""
 
 
 def has_components(source_file: str, text: str) -> bool:
@@ -60,7 +60,8 @@ def read_markup(text: str, start: int, mdx: bool, titles: Mapping[str, str]) -> 
     inline = InlineScan(text, start, mdx, skip, formulas, titles, blocks.targets).read(start)
     joined = [_lead_lines(text, whole_lines(text, run), blocks.leads) for run in join_neighbours(text, inline)]
     hidden = [_in_frame(text, run, blocks.leads) for run in _tighten(text, _apart(text, [*lines, *joined]))]
-    return Markup(hidden, sorted(formulas), blocks.math)
+    lines_of_math = [Hidden(*span, parsed=as_words(text[slice(*span)])) for span in blocks.math]
+    return Markup(hidden, sorted(formulas), lines_of_math + blocks.parsed)
 
 
 def _tighten(text: str, found: list[Hidden]) -> list[Hidden]:

@@ -5,6 +5,7 @@ One pass over the lines. A body that is indented under its marker moves left; a 
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,10 +36,11 @@ _LINE = re.compile(
     r"|(?P<changed>\{(?:\+\+|--|==|~~|>>)[ \t]*$|(?:\+\+|--|==|~~|<<)\}[ \t]*$)"
     r"|(?P<shortcode>\{\{<[ \t]*(?P<code>tabpane|tab|highlight)\b(?P<told>[^{}\n]*)>\}\}[ \t]*$)"
     r"|(?P<comment><!--|\{/\*|<(?P<unseen>script|style)\b)"
+    r"|(?P<pre>(?:<[a-z][^<>\n]*+>[ \t]*+)*?<(?P<raw>pre|textarea)\b[^<>\n]*+>(?:</?(?:code|span)\b[^<>\n]*+>)*+)"
     r"|(?P<box>(?:<(?P<component>[A-Z]\w*)\b[^<>\n]*(?<!/)>"
     r"|\{(?:\{[<%]|%)[ \t]*(?P<hint>\w+)\b[^{}\n]*[>%]\}\}?)[ \t]*$)"
     r"|(?P<alert>>[ \t]?\[!(?P<kind>\w+)\][+-]?)"
-    r"|(?P<math>\$\$|\\\[|\\begin\{(?P<env>[a-z]+\*?)\})"
+    r"|(?P<math>(?:>[ \t]*+)*+(?P<sign>\$\$|\\\[|\\begin\{(?P<env>[a-z]+\*?)\}))"
     r"|(?P<definition>:(?:[ ]{1,3}|\t)\S)"
     r"|(?P<myst>%|\+\+\+(?:[ \t]|$))",
     re.IGNORECASE,
@@ -76,6 +78,11 @@ _FOR_GENERATOR = re.compile(
 )
 _CLASS = re.compile(r"\{[ \t]*\.?(?P<name>[\w+#-]+)")
 _TRAILING = re.compile(r"(?<![ \t])[ \t]*+(?:\{[^{}\n]*\}[ \t]*+)?$")
+_ADMONISH = re.compile(
+    r"[ \t]*+admonish(?:[ \t]++(?![\w-]++=)(?P<kind>[\w-]++)[\w.-]*+)?+"
+    r"(?:[ \t]*+(?:title=)?\"(?P<title>[^\"\n]*+)\"|[ \t]++\w++=\S++)*+[ \t]*+"
+)
+"""```admonish warning.big "Title"`, of a program that makes mdBook's pages."""
 _TAGS = re.compile(r"^[ \t>]*:?tags:[ \t]*(?:\[[^\]]*\]|[^\n]*(?:\n[ \t>]*-[ \t][^\n]*)*)", re.MULTILINE)
 _REMOVED = re.compile(r"(?<![\w-])remove[-_](?:cell|input)(?![\w-])")
 _RST_LINE = re.compile(
@@ -90,9 +97,13 @@ _HTML_OPENS = re.compile(
     r"|h[1-6]|header|li|main|nav|ol|p|section|summary|table|tbody|td|tfoot|th|thead|tr|ul)(?=[\s/>]|$)",
     re.IGNORECASE,
 )
+_OF_HTML = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>]*>|(?P<sign>&(?:\w{2,30}|#\w{2,8});)", re.DOTALL)
+_HTML_LANGUAGE = re.compile(r"\b(?:lang(?:uage)?-|lang=[\"']?|data-lang=[\"']?)(?P<name>[\w+#-]+)")
 _ALONE = re.compile(r"<[^<>]*+>?[ \t]*+")
 _UNCLOSED = names("dd dt li p tbody td tfoot th thead tr")
 """Their end may be left out."""
+_HUGO_TAB = re.compile(r"\{\{[<%][ \t]*(?P<ends>/?)[ \t]*tab\b[^{}\n]*+(?<!/[>%])(?<!/ [>%])\}\}")
+_TAB_ENDS = re.compile(r"(?:[ \t]*\{\{[<%][ \t]*/[ \t]*tab(?:pane|s)?[ \t]*[>%]\}\})+[ \t]*$")
 _RUST_HIDDEN = re.compile(r"[ \t]*#(?:[ \t][^\n]*)?$")
 
 _CODE = names(
@@ -114,12 +125,13 @@ _PREFIXES = {
     "deprecated": "Deprecated since version ",
 } | {name: f"{name.capitalize()}: " for name in names("theorem lemma proof corollary definition exercise algorithm")}
 _BLOCKS = LABELS | names("admonition caption define details figure-caption html table-caption tab")
-"""What Material's `/// name | Title` may be; anything else behind three slashes is text."""
+"""What Material's `/// name | Title` may be without a word in its configuration."""
 _CLASSED = names("div container class rst-class grid grid-item")
 _FRAMED = LABELS | {"admonition", "details"}
 _FRAMED_TAGS = names("note tip info warning caution danger important callout aside admonition alert hint notice")
 FRAMES_MOST = 2
 _PICTURES = names("figure image figure-md subfigure")
+_NO_FORMULA = re.compile(r"\n[ \t>]*+(?:#{1,6}[ \t]|`{3}|~{3})")
 _FORMULA_MAX, _FORMULA_LINES = 20_000, 200
 
 
@@ -176,6 +188,8 @@ class Blocks:
         self.code: list[Span] = []
         """Where nothing is markup."""
         self.math: list[Span] = []
+        self.parsed: list[Hidden] = []
+        """What the parser is given for the lines around a listing of HTML."""
         self.targets: dict[str, str] = {}
         """Where links by reference lead."""
         self.leads: dict[int, str] = {}
@@ -198,12 +212,18 @@ class Blocks:
         self._fence: tuple[str, int, int, str] | None = None
         """The marks of the open listing, where it began, how many bodies hold it, and its language."""
         self._fence_indent = 0
+        self._pre: tuple[int, int, str] | None = None
+        """Of a listing of HTML, where its end tags begin and end, and what stands before its tag."""
         self._after_blank = True
         self._in_list = False
         self._in_code = False
         self._after_text = False
         self._line_is_hidden = False
         self._pane_is_code = False
+        self._tabs_open = 0
+        """Those of Hugo."""
+        self._slashes_end: dict[str, int] = {}
+        """Where the next line of these marks alone ends."""
         # What never ends costs a look ahead; when all of them have cost this much, the rest stay as they are.
         self._patience = self._html_patience = 2 * len(text) + 10_000
 
@@ -388,6 +408,8 @@ class Blocks:
             # What an import or export holds is a program, whatever its lines look like.
             self.passed = statement_end(self._text, at) or 0
             return
+        for tab in _HUGO_TAB.finditer(self._text, at, end) if self._text.startswith("{{", at) else ():
+            self._tabs_open = max(0, self._tabs_open + (-1 if tab["ends"] else 1))
         if fence := _FENCE.match(self._text, begin, end):
             if fence["mark"][0] in ":/":
                 self._read_colons(fence, end)
@@ -419,7 +441,7 @@ class Blocks:
             self._close_with(mark, begin, end)
             return
         found = _CONTAINER.match(self._text, fence.start("info"), end)
-        if found is None or (mark[0] == "/" and (found["name"] or "").lower() not in _BLOCKS):
+        if found is None or (mark[0] == "/" and not self._is_block(found["name"] or "", mark, end)):
             return
         if found["directive"]:
             self._read_directive(found, mark, begin, end, _width(fence["prefix"]))
@@ -433,6 +455,15 @@ class Blocks:
         if found["dotted"] or mark[0] == "/":
             self._hide_options(_API_OPTIONS.match(self._text, end + 1))
 
+    def _is_block(self, name: str, mark: str, end: int) -> bool:
+        """Material's `/// name | Title`; one that it does not have by itself must be closed."""
+        if name.lower() in _BLOCKS or not name:
+            return bool(name)
+        if self._slashes_end.get(mark, 0) <= end:
+            stop = self._look_for(_closing(mark), end)
+            self._slashes_end[mark] = stop.end() if stop else 0
+        return self._slashes_end[mark] > end
+
     def _read_named(self, found: re.Match[str], begin: int, end: int) -> None:
         """`:::tip[Title]`, `::: info Title`, `::: {.callout-note title="Title"}`."""
         kind = (found["name"] or "").lower()
@@ -445,7 +476,9 @@ class Blocks:
         if title is None or title[0] == title[1]:
             attribute = _TITLE.search(self._text, begin, end)
             title = next((attribute.span(n) for n in "ds" if attribute[n] is not None), None) if attribute else None
-        self._label(begin, end, title, kind if kind in LABELS else "", framed=kind in _FRAMED)
+        is_own = self._text[begin] == "/" and kind not in _BLOCKS
+        prefix = f"{kind.replace('-', ' ').capitalize()} " if is_own else ""
+        self._label(begin, end, title, kind if kind in LABELS or is_own else "", prefix, kind in _FRAMED or is_own)
 
     def _read_directive(self, found: re.Match[str], mark: str, begin: int, end: int, column: int) -> None:
         """MyST: ```{note} Title, :::{figure} picture.png."""
@@ -518,6 +551,11 @@ class Blocks:
         if not info and self._close_with(mark, begin, end):
             return
         self._fence_indent = _width(fence["prefix"])
+        if own := _ADMONISH.fullmatch(self._text, fence.start("info"), end):
+            self._bodies.append(_Body(mark=mark, column=self._fence_indent))
+            kind = (own["kind"] or "note").lower() if own["title"] is None else ""
+            self._label(begin, end, own.span("title") if own["title"] else None, kind, framed=True)
+            return
         if info == "mdx-code-block":
             self._bodies.append(_Body(mark=mark))
             self._hide_line(begin, end)
@@ -601,10 +639,18 @@ class Blocks:
     def _read_code(self, begin: int, end: int) -> None:
         assert self._fence is not None
         mark, language = self._fence[0], self._fence[3]
+        if self._pre is not None:
+            self._read_pre(begin, begin, end)
+            return
         closing = _FENCE.match(self._text, begin, end)
         # One that stands four columns further in belongs to a listing that is shown in this one.
         is_own = closing and closing["mark"].startswith(mark) and _width(closing["prefix"]) < self._fence_indent + 4
         if closing and is_own and not closing["info"].strip():
+            self._end_fence(end)
+        elif self._tabs_open and _TAB_ENDS.match(self._text, begin, end):
+            # Hugo reads a tab by itself: a listing that is open ends with it.
+            self._tabs_open = 0
+            self._hide(begin, end, *[" " * self._fence_indent + mark] * 2)
             self._end_fence(end)
         elif _UNSEEN_CODE.match(self._text, begin, end) or (
             language.startswith("rust") and _RUST_HIDDEN.match(self._text, begin, end)
@@ -616,7 +662,7 @@ class Blocks:
     def _end_fence(self, end: int) -> None:
         assert self._fence is not None
         self.code.append((self._fence[1], end))
-        self._fence = None
+        self._fence = self._pre = None
 
     def _open_formula(self, mark: str, begin: int, end: int) -> None:
         """```{math} reads as $$."""
@@ -672,12 +718,14 @@ class Blocks:
                 self._read_box(found, at, end)
             case "shortcode" | "code" | "told":
                 self._read_shortcode(found, at, end)
+            case "pre" | "raw":
+                self._open_pre(found, begin, at, end)
             case "comment" | "unseen":
                 self._hide_comment(found, begin, at)
             case "alert" | "kind":
                 self._read_alert(found, end)
-            case "math" | "env":
-                self._read_formula(found, at)
+            case "math" | "sign" | "env":
+                self._read_formula(found, found.start("sign"))
             # Behind less than three blanks it may be a table's caption, or prose; a term right above it tells.
             case "definition" if found[0][1:].startswith(("   ", "\t")) or (self._after_text and not self._mdx):
                 above = f"\n{self._lead(at)}" if self._after_text else ""
@@ -711,6 +759,45 @@ class Blocks:
         self._hide(*stop.span(), f"{lead}```", f"{lead}```")
         self.code.append((end, stop.start()))
         self.passed = stop.end()
+
+    def _open_pre(self, found: re.Match[str], begin: int, at: int, end: int) -> None:
+        """`<pre>` is a listing up to its end tag, whatever its lines look like."""
+        text, raw = self._text, found["raw"]
+        ends = rf"(?i:(?:</(?:code|span)[ \t]*>)*</{raw}[ \t]*>)(?:[ \t]*</[\w-]+[ \t]*>)*[ \t]*"
+        stop = self._look_for(ends, found.end()) if not self._mdx else None
+        lines = text[found.end() : stop.end()].split("\n")[1:] if stop else []
+        # What ends its item or its tab would end the listing.
+        margin = self._bodies[self._indents[-1]].indent if self._indents else 0
+        margin = max(margin, _width(text[begin:at])) if self._in_list else margin
+        if not lines or any(line.strip() and _width(line[: len(line) - len(line.lstrip())]) < margin for line in lines):
+            return
+        assert stop is not None
+        longest = max(re.findall("`{3,}", text[at : stop.end()]), key=len, default="``")
+        language = _HTML_LANGUAGE.search(found[0])
+        fence = f"{longest}`{language['name'] if language else ''}"
+        words = text[found.end() : end].strip()
+        self._fence = f"{longest}`", at, len(self._bodies), ""
+        self._pre = stop.start(), stop.end(), text[begin:at] if _width(text[begin:at]) < 4 or self._in_list else ""
+        self.parsed.append(Hidden(at, end, parsed=fence))
+        self._hide(at, found.end(), f"{fence}\n{self._lead(at)}" if words else fence)
+        self._read_pre(found.end(), at, end)
+
+    def _read_pre(self, at: int, begin: int, end: int) -> None:
+        """A line of it: what its tags hold, with the signs that entities stand for."""
+        assert self._fence is not None and self._pre is not None
+        stop, behind, lead = self._pre
+        for found in _OF_HTML.finditer(self._text, at, min(end, stop)):
+            self._hide(*found.span(), html.unescape(found["sign"]) if found["sign"] else "")
+        if stop > end:
+            return
+        fence, inner = lead + self._fence[0], self._lead(begin)
+        below = f"\n{inner}{lead}" if behind < end else ""
+        if self._text[begin:stop].strip():
+            self._hide(stop, behind, f"\n{inner}{fence}{below}")
+        else:
+            self._hide(begin, behind, f"{fence}{below}", fence)
+        self.parsed.append(Hidden(begin, end, parsed=fence))
+        self._end_fence(end)
 
     def _read_box(self, found: re.Match[str], at: int, end: int) -> None:
         """`<Callout>`, `{{% alert %}}`, `{% hint %}`: its label is read among words; its lines are a frame."""
@@ -786,9 +873,10 @@ class Blocks:
 
     def _read_formula(self, found: re.Match[str], at: int) -> None:
         """A formula on lines of its own is one paragraph, blank lines and all."""
-        closing = {"$$": "$$", "\\[": "\\]"}.get(found[0], f"\\end{{{found['env']}}}")
+        closing = {"$$": "$$", "\\[": "\\]"}.get(found["sign"], f"\\end{{{found['env']}}}")
         stop = self._text.find(closing, found.end(), found.end() + _FORMULA_MAX)
-        if stop >= 0 and self._text.count("\n", at, stop) <= _FORMULA_LINES:
+        is_whole = stop >= 0 and self._text.count("\n", at, stop) <= _FORMULA_LINES
+        if is_whole and not _NO_FORMULA.search(self._text, at, stop):
             if label := _FORMULA_LABEL.match(self._text, stop + len(closing)):
                 self._number(at, stop, label)
                 self._hide(*label.span())

@@ -18,7 +18,7 @@ from askbook.book.markup.spans import (
     names,
     to_target,
 )
-from askbook.book.markup.tags import ESM, Tags, comment_end, statement_end, tag_end
+from askbook.book.markup.tags import ESM, Tags, break_above, comment_end, statement_end, tag_end
 
 # A class alone is looked for at the speed of C; whether a sign opens something is asked where it stands.
 _STOP = re.compile(r"[\\`<{\[$:=+]")
@@ -84,7 +84,7 @@ _REFERRED = re.compile(r"\[(?P<name>[^\[\]]{0,200})\](?P<own>\[\])?")
 _OBJECT = re.compile(
     r"\[(?P<words>(?=`)`[\w.()]{1,200}`(?=\]\[\])|[^\[\]\n]{1,200}(?=\]\[[A-Za-z_]\w{0,100}(?:\.\w{1,100}){1,20}\]))\]\[[\w.]*\]"
 )
-_VARIABLE = re.compile(r"\{\{-?\s*+(?P<name>[A-Za-z_][\w.-]{0,100})\s*+-?\}\}")
+_VARIABLE = re.compile(r"\{\{-?\s*+(?P<name>\$?[A-Za-z_][\w.-]{0,100})\s*+-?\}\}")
 _EMPTY_LINK = re.compile(r"\[\]\((?P<target>[^()\s]{1,300})\)")
 _KEYS = re.compile(r"\+\+(?=[a-z\"])(?P<keys>[\w\"-]+(?:\+[\w\"-]+){0,5})\+\+")
 _MARKED = re.compile(r"(?<!\w)==(?=[^\s=])(?P<words>[^=\n]{1,200}?)(?<=[^\s=])==(?![=\w])")
@@ -93,7 +93,8 @@ _CRITIC = re.compile(
 )
 _CRITIC_SHOWN = {"--": ("~~", "~~"), ">>": (" (", ")")}
 _FORMULA = re.compile(
-    r"\$\$(?=[^$])[^$]{1,5000}?\$\$|\$(?=[^\s$])(?:\\.|[^$\\\n]|\n(?!\s*\n)){0,1000}?(?<=[^\s\\])\$(?!\d)|\$(?=[^\s$])[^\s$]\$(?!\d)"
+    r"\$\$(?=[^$])(?:[^$\n]|\n(?![ \t>]*+(?:#{1,6}[ \t]|`{3}|~{3}))){1,5000}?\$\$"
+    r"|\$(?=[^\s$])(?:\\.|[^$\\\n]|\n(?!\s*\n)){0,1000}?(?<=[^\s\\])\$(?!\d)|\$(?=[^\s$])[^\s$]\$(?!\d)"
 )
 _BRACKETED = {
     "(": re.compile(r"\\\([^\n]{1,2000}?\\\)"),
@@ -104,7 +105,7 @@ _OBJECT_ROLES = names("class func meth mod attr data exc obj const")
 _OBJECT_DOMAINS = ("py:", "c:", "cpp:", "js:", "rst:")
 _LEADING_ROLES = names("option envvar")
 """Those of code that lead somewhere; in the others `<x>` is what is said."""
-_UNSEEN_ROLES = names("label width height index")
+_UNSEEN_ROLES = names("label width height")
 # {class}`~package.Name` reads as its last name.
 _MODULE = re.compile(r"~(?:[\w.]*\.)?|!|\.(?=\w)")
 
@@ -440,10 +441,14 @@ class InlineScan:
         gap = "\n" if text[end : end + 1] in ("\n", "") else "\n\n"
         told = found.start("inside") + named.end(), found.end("inside")
         if seen := _SEEN.search(text, *told) or (_OWN_TITLE.search(text, *told) if name in _TITLED else None):
-            bold = "**" if opens and not seen[0].startswith("text") else ""
-            self._hide_to(start, seen.start("value"), bold)
+            bold = "**" if name == "tab" or (opens and not seen[0].startswith("text")) else ""
+            above = break_above(text, self._lines, start) if name == "tab" else ""
+            self._hide_to(start, seen.start("value"), above + bold)
             self._found.append(Hidden(seen.end("value"), end, bold and bold + gap, bold))
             return end
+        if name == "param":
+            value = text[slice(*told)].strip(" \"'`").lower()
+            return self._hide_to(start, end, self._titles.get(f"{{{{param {value}}}}}", ""))
         if name in ("ref", "relref", "link") and (target := _QUOTED.search(inside)):
             if text[start - 1 : start] != "(":
                 return self._hide_to(start, end, self._titles.get(target[1], ""))

@@ -17,7 +17,8 @@ _LABELLED = re.compile(r"^\((?P<label>[\w:./-]+)\)=\s*\n+#{1,6}[ \t]+(?P<title>[
 _OWN_ID = re.compile(
     r"^#{1,6}[ \t]+(?P<title>[^\n]+?)[ \t]*\{:?[ \t]*#(?P<label>[\w:.-]+)[^{}\n]*\}[ \t]*$", re.MULTILINE
 )
-_VARIABLE = re.compile(r"\{\{-?\s*+([A-Za-z_][\w.-]{0,100})\s*+-?\}\}")
+_VARIABLE = re.compile(r"\{\{-?\s*+(\$?[A-Za-z_][\w.-]{0,100})\s*+-?\}\}")
+_PARAMETER = re.compile(r"\{\{[<%]\s*+param\s++[\"'`]?([\w.-]{1,100})[\"'`]?\s*+[%>]\}\}")
 VALUE_MAX, VALUES_MOST = 300, 500
 _ENDINGS = ("", ".md", ".mdx", ".ipynb", "/index.md", "/README.md", "/_index.md")
 _FORMULA = re.compile(
@@ -67,13 +68,23 @@ def find_link_titles(path: str, text: str, pages: Mapping[str, str], labels: Map
 
 def find_values(text: str, front: Mapping[str, object], known: Mapping[str, str]) -> dict[str, str]:
     """What the variables of a page read as: `{{ version }}`, from its own front matter, else from the site's files."""
-    names = set(_VARIABLE.findall(text)) if "{{" in text else set[str]()
-    if not names:
+    if "{{" not in text:
         return {}
+    names = {*_VARIABLE.findall(text), *(f"param {name.lower()}" for name in _PARAMETER.findall(text))}
     myst = front.get("myst")
     of_myst = myst.get("substitutions") if isinstance(myst, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     values = {**known, **flatten(front.get("substitutions")), **flatten(of_myst)}
+    # Of VitePress and of Hugo.
+    for name, value in flatten(front).items() if any(name.startswith(("$", "param ")) for name in names) else ():
+        values |= {f"$frontmatter.{name}": value, f"param {name.lower().removeprefix('params.')}": value}
     return {f"{{{{{name}}}}}": values[name] for name in sorted(names & values.keys())}
+
+
+def find_unknown(text: str, known: Mapping[str, str]) -> Iterator[str]:
+    """Parameters of Hugo without a value, as they are written."""
+    for found in _PARAMETER.finditer(text) if "{{" in text else ():
+        if f"{{{{param {found[1].lower()}}}}}" not in known:
+            yield found[0]
 
 
 def flatten(values: object, prefix: str = "", depth: int = 0) -> dict[str, str]:

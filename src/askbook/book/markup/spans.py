@@ -45,13 +45,13 @@ def to_target(path: str) -> str:
     return f"<{path}>" if re.search(r"[\s()]", path) else path
 
 
-def to_parsed(text: str, hidden: Sequence[Hidden], math: Sequence[Span]) -> str:
-    """What the parser of blocks is given: the same lines, without what is hidden and with formulas as plain words."""
+def to_parsed(text: str, hidden: Sequence[Hidden], parsed: Sequence[Hidden]) -> str:
+    """What the parser of blocks is given: the same lines, without what is hidden, and `parsed` for what it is not to
+    see."""
     parts: list[str] = []
     at = 0
-    formulas = (Hidden(*span, parsed=_as_words(text[slice(*span)])) for span in math)
     # What is put in stands before what is hidden from there on.
-    for run in sorted([*hidden, *formulas], key=lambda run: (run.start, run.end > run.start, -run.end)):
+    for run in sorted([*hidden, *parsed], key=lambda run: (run.start, run.end > run.start, -run.end)):
         if run.start < at:
             continue
         stands = run.filler.replace("\n", " ").strip() if run.parsed is None else run.parsed
@@ -61,7 +61,7 @@ def to_parsed(text: str, hidden: Sequence[Hidden], math: Sequence[Span]) -> str:
     return "".join(parts) + text[at:]
 
 
-def _as_words(formula: str) -> str:
+def as_words(formula: str) -> str:
     """One paragraph, whatever its lines begin with."""
     heads = (_CONTAINER.match(line) for line in formula.split("\n")[1:])
     return "\n".join(["x", *(f"{head[0] if head else ''}x" for head in heads)])

@@ -25,11 +25,11 @@ _NAME = r"[\w$]++"
 _BRACES = r"\{[^{}]*+\}"
 _FROM = r"from\s*+(?:\"[^\"\n]*+\"|'[^'\n]*+')"
 _LINE_END = r"[ \t]*+;?[ \t]*+(?://[^\n]*+)?$"
-_IMPORT = re.compile(
+_ONE_IMPORT = (
     rf"import\s*+(?:\"[^\"\n]*+\"|'[^'\n]*+'|(?:type\s++(?!from\b))?(?:{_NAME}|\*\s*+as\s++{_NAME}|{_BRACES})\s*+"
-    rf"(?:,\s*+(?:\*\s*+as\s++{_NAME}|{_BRACES})\s*+)?{_FROM}){_LINE_END}",
-    re.MULTILINE,
+    rf"(?:,\s*+(?:\*\s*+as\s++{_NAME}|{_BRACES})\s*+)?{_FROM})"
 )
+_IMPORT = re.compile(rf"(?:{_ONE_IMPORT}[ \t]*+;[ \t]*+(?=import\b))*+{_ONE_IMPORT}{_LINE_END}", re.MULTILINE)
 _EXPORT = re.compile(
     rf"export\s++(?:(?:const|let|var)\s++(?:{_NAME}\s*+(?::[^=\n]*+)?=|[{{\[])"
     rf"|(?:async\s++)?function\b\s*+\*?\s*+{_NAME}\s*+[(<]|class\s++{_NAME}\s*+(?:extends\b|\{{)"
@@ -70,7 +70,7 @@ _ALT = re.compile(r"\balt\s*=\s*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote)|\n\s*
 _TYPE = re.compile(r"\b(?:type|kind|variant|intent)\s*=\s*[\"'](\w+)[\"']")
 _ITEMS = re.compile(r"\bitems\s*=\s*\{\s*\[(?P<items>[^\[\]]{0,1000})\]")
 _ITEM = re.compile(r"[\"'`]([^\"'`]{1,100})[\"'`]")
-_ANY_TAG = re.compile(r"<[^<>\n]*+>")
+_ANY_TAG = re.compile(r"<[^<>\n]*+>|\{\{[<%][^{}\n]*+\}\}")
 _LISTING_NUMBER = re.compile(r"<Listing\s+number=\"(?P<number>[\w.-]{1,20})\"")
 _UNTITLED = names("callout aside admonition alert")
 _TABS = names("tab tabitem tabs.tab tabpanel")
@@ -169,7 +169,8 @@ class Tags:
         words = alt["value"] if alt else ""
         if source and not any(sign in words for sign in "[]\n"):
             start, stop = alt.span("value") if alt else (begin, begin)
-            yield Hidden(begin, start, "![")
+            if alt:
+                yield Hidden(begin, start, "![")
             yield Hidden(stop, end, f"{']' if alt else '![]'}({to_target(source['value'])})")
         elif alt:
             yield from self._between(begin, end, [alt.span("value")], "")
@@ -200,7 +201,7 @@ class Tags:
             yield Hidden(begin, end, f"({words})", "")
         elif shown:
             bold = "**" if is_tab or self._opens_line(begin) else ""
-            above = self._break_above(begin) if is_tab else ""
+            above = break_above(self._text, self._lines, begin) if is_tab else ""
             yield from self._between(begin, end, shown, f"{bold}Listing " if numbered else bold, above)
         if shown:
             return
@@ -230,16 +231,17 @@ class Tags:
         """Below a label stands a blank line."""
         return "\n\n" if find_blank_behind(self._text, end) is None else "\n"
 
-    def _break_above(self, begin: int) -> str:
-        """What parts a tab from the words before it, on its line or on the one above."""
-        line = self._lines.start_of(begin)
-        if _ANY_TAG.sub("", self._text[max(line, begin - 300) : begin]).strip():
-            return "\n\n"
-        above = max(self._lines.start_of(max(line - 1, 0)), line - 300)
-        return "\n" if _ANY_TAG.sub("", self._text[above:line]).strip() else ""
-
     def _opens_line(self, begin: int) -> bool:
         return find_blank_before(self._text, begin, ">") is not None
+
+
+def break_above(text: str, lines: Lines, begin: int) -> str:
+    """What parts a tab from the words before it, on its line or on the one above."""
+    line = lines.start_of(begin)
+    if _ANY_TAG.sub("", text[max(line, begin - 300) : begin]).strip():
+        return "\n\n"
+    above = max(lines.start_of(max(line - 1, 0)), line - 300)
+    return "\n" if _ANY_TAG.sub("", text[above:line]).strip() else ""
 
 
 def comment_end(text: str, at: int, closing: str) -> int:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from askbook.book.front_matter import FrontMatter
+from askbook.book.markup.references import flatten
 from askbook.book.sites.site import Files, Nav, Page, Pages, Site, files_nav, own_title
 from askbook.book.sites.values import dig, folder_route, join, to_base_url, to_number, to_text
 
@@ -25,10 +26,11 @@ def read_site(files: Files, folder: str) -> Site | None:
     if config is None:
         return None
     values = _read_config(files, config)
+    for key in ("languages", "params") if "/_default/" in config else ():
+        beside = files.first(posixpath.dirname(config), *(f"{key}.{end}" for end in _ENDS))
+        if beside and not values.get(key):
+            values[key] = _read_config(files, beside)
     languages = dig(values, "languages")
-    if not languages and "/_default/" in config:
-        beside = files.first(posixpath.dirname(config), *(f"languages.{end}" for end in _ENDS))
-        languages = _read_config(files, beside) if beside else {}
     language = to_text(values.get("defaultcontentlanguage")) or "en"
     own = dig(languages, language) or {}
     written = dig(own, "contentdir") or values.get("contentdir") or "content"
@@ -45,6 +47,7 @@ def read_site(files: Files, folder: str) -> Site | None:
         title=to_text(dig(own, "title")) or to_text(values.get("title")),
         base_url=to_base_url(dig(own, "baseurl") or values.get("baseurl"), language if in_folder else None),
         read_nav=partial(_read_nav, content, language),
+        values={f"param {name}": value for name, value in flatten(values.get("params")).items()},
         ignore=("*.ipynb",),
         language=language,
     )

@@ -14,7 +14,7 @@ from askbook.book.sites.values import dig, file_route, join, to_base_url, to_tex
 
 _LINE = re.compile(
     r"(?P<indent>[ \t]*+)(?P<bullet>[-*+]|\d+\.)?[ \t]*+\["
-    r"(?P<title>(?:[^\[\]\\]|\\.)*)\]\((?P<path>[^()]*)\)(?(bullet)|\s*$)"
+    r"(?P<title>(?:[^\[\]\\]|\\.|\[[^\[\]\n]*+\])*)\]\((?P<path>[^()]*)\)(?(bullet)|\s*$)"
 )
 _PART = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*$")
 

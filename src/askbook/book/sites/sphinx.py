@@ -14,7 +14,9 @@ from askbook.book.markup.references import flatten
 from askbook.book.sites.site import MAX_SECTIONS, Files, Leaf, Nav, Pages, Section, Site, own_title, read_each, to_leaf
 from askbook.book.sites.values import dig, file_route, join, to_base_url, to_text, to_texts
 
-_OPENING = re.compile(r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?!\{)")
+_OPENING = re.compile(
+    r"(?P<marks>`{3,}|~{3,}|:{3,})\{toctree\}|(?P<rst>\.\. toctree::)|(?P<code>`{3,}|~{3,})(?P<other>\{)?"
+)
 _OPTION = re.compile(r":(\w+):\s*(.*)")
 _TITLED = re.compile(r"(.*\S)\s*<([^<>]+)>$")
 MAX_PATTERNS = 200
@@ -210,10 +212,18 @@ def _find_trees(text: str) -> Iterator[tuple[str | None, bool, list[str]]]:
     """Of each toctree its caption, whether its lines are patterns, and its lines; one in an example is none."""
     lines = iter(text.split("\n"))
     line = next(lines, None)
+    directives: list[str] = []
     while line is not None:
-        opening = _OPENING.match(line.strip())
+        bare = line.strip()
+        opening = _OPENING.match(bare)
         line = next(lines, None)
         if opening is None:
+            continue
+        if opening["other"]:
+            directives.append(opening["code"])
+            continue
+        if directives and bare == opening["code"] and bare.startswith(directives[-1]):
+            directives.pop()
             continue
         body: list[str] = []
         closing = opening["marks"] or opening["code"]

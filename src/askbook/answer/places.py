@@ -168,7 +168,7 @@ def simplify(question: str) -> str:
 
 
 def read_kind(word: str) -> Kind:
-    return next((kind for kind in KINDS if kind == word), "module")
+    return word if word in KINDS else "module"
 
 
 def find_parts(text: str, contents: Contents) -> list[Part] | None:
@@ -233,11 +233,11 @@ def names_place(question: str) -> bool:
 def narrow_to_place(filters: Filters, question: str, outline: Outline) -> Filters:
     """ "In chapter 3, how does a node publish?" A question never widens a search."""
     found = _PLACE.search(simplify(question))
-    named = (
-        find_parts(next(filter(None, found.groups())), read_contents(outline)) if found and outline.lessons else None
-    )
-    page = named[0].page if named and len(named) == 1 else None
-    if named is None or page is None:
+    if found is None or not outline.lessons:
+        return filters
+    named = find_parts(next(filter(None, found.groups())), read_contents(outline)) or []
+    page = named[0].page if len(named) == 1 else None
+    if page is None:
         return filters
     lesson = page.parent_doc_id if named[0].kind == "lesson" else None
     filters = replace(filters, module=filters.module or page.module, parent_doc_id=filters.parent_doc_id or lesson)

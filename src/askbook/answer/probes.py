@@ -26,6 +26,7 @@ from askbook.answer.calibration import (
     right_place_values,
 )
 from askbook.answer.confidence import JUDGED, measure
+from askbook.answer.suggestions import ask_definitions
 from askbook.domain import QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchOutcome
 from askbook.errors import InputError
 from askbook.index.coverage import split_sentences
@@ -41,7 +42,6 @@ WEIGHT = 20.0
 """The weight of all probes together: they guess what people ask, and should move the curves little."""
 REFUSED_MOST, OPEN_MOST = 0.05, 2.0
 
-_DEFINITION = re.compile(r"^(?:(?:A|An|The)\s+)?([\w`*-]+(?: [\w`*-]+){0,3}) (?:is|are) (?:a|an|the|used|how|what)\b")
 _MARKS = re.compile(r"[`*_#>\[\]]+|\(https?:[^)]*\)")
 _WORDS_MIN, _WORDS_MAX = 8, 30
 
@@ -98,10 +98,8 @@ def _make_questions(chunk: Chunk) -> Iterator[str]:
     """From its heading, a definition, and half the words of its longest plain sentence; empty where there is none."""
     title = _MARKS.sub("", chunk.section_title or "").strip()
     yield f"What does the book say about {title}?" if len(split_terms(title)) > 1 else ""
-    sentences = split_sentences(chunk.text)
-    defined = (_MARKS.sub("", found[1]) for found in map(_DEFINITION.match, sentences) if found)
-    yield next((f"What is {name}, and what is it for?" for name in defined if split_terms(name)), "")
-    plain = (_MARKS.sub("", sentence).split() for sentence in sentences)
+    yield next(ask_definitions([chunk]), "")
+    plain = (_MARKS.sub("", sentence).split() for sentence in split_sentences(chunk.text))
     whole = [words for words in plain if _WORDS_MIN <= len(words) <= _WORDS_MAX]
     yield " ".join(max(whole, key=len)[::2]) if whole else ""
 

@@ -114,10 +114,9 @@ class Page:
         """Drops openings under which nothing was kept."""
         gap, kept = Gap(), list[_Waiting]()
         for waiting in self._waiting:
-            if self._is_over(waiting, cut, goes_on):
-                gap = gap.widen(waiting.gap)
-            else:
-                kept.append(replace(waiting, gap=gap.widen(waiting.gap)))
+            gap = gap.widen(waiting.gap)
+            if not self._is_over(waiting, cut, goes_on):
+                kept.append(replace(waiting, gap=gap))
                 gap = Gap()
         self._waiting, self._gap = kept, gap.widen(self._gap)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -13,24 +12,20 @@ from askbook.answer.citations import Doubt
 from askbook.answer.cleaning import escape_for_model
 
 
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    """A JSON Schema as strict services want it."""
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-
-
-_VERDICT = _object(sentence={"type": "integer"}, supported={"type": "boolean"})
-SCHEMA = _object(verdicts={"type": "array", "items": _VERDICT})
-
-
 class _Verdict(BaseModel):
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, extra="forbid")
 
     sentence: int
     supported: bool
 
 
 class _Verdicts(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
     verdicts: list[_Verdict]
+
+
+SCHEMA = _Verdicts.model_json_schema()
 
 
 def write_case(doubts: Sequence[Doubt]) -> str:

@@ -31,6 +31,7 @@ from askbook.answer.judge import SCHEMA
 from askbook.answer.retrieval_tool import NAME, RetrievalTool, read_arguments
 from askbook.answer.wires import (
     ASK_ELSE,
+    LATER,
     CallFailed,
     ChatWire,
     Heard,
@@ -71,11 +72,6 @@ _HINTS = {
     403: "Check OPENAI_API_KEY and what it may use.",
     404: "Check OPENAI_MODEL and OPENAI_BASE_URL.",
     405: _MOVED,
-}
-_LEVELS: dict[RetryState, int] = {
-    "pending": logging.DEBUG,
-    "executing": logging.DEBUG,
-    "succeeded": logging.INFO,
 }
 _UNREADABLE = "Check that OPENAI_BASE_URL is an OpenAI-compatible address that streams, and that OPENAI_API fits it."
 
@@ -127,7 +123,8 @@ class Service:
             asyncio.timeout(patience) as silence,
             self._client.stream("POST", self._wire.path, json=body) as response,
         ):
-            await _check_head(response)
+            if response.status_code != 200:
+                raise _read_status(response, await _read_error(response))
             async with aclosing(cast(AsyncGenerator[bytes, None], read_events(response.aiter_bytes()))) as events:
                 async for data in events:
                     heard.hear(self._wire, data)
@@ -141,17 +138,11 @@ class Service:
                         async for data in events:
                             heard.hear(self._wire, data)
         if not heard.whole:
-            raise CallFailed("broke off before its answer was whole")
+            raise CallFailed(
+                "broke off before its answer was whole", LATER if heard.text or heard.calls else _UNREADABLE
+            )
         if heard.withheld:
             raise CallFailed("was reached, but its answer was withheld", ASK_ELSE, again=False, outage=False)
-
-
-async def _check_head(response: httpx2.Response) -> None:
-    if response.status_code != 200:
-        raise _read_status(response, await _read_error(response))
-    content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if content_type in ("application/json", "text/html"):
-        raise CallFailed(f"answered with {content_type} where a stream was asked for", _UNREADABLE)
 
 
 async def _read_error(response: httpx2.Response) -> dict[str, Any]:
@@ -353,7 +344,7 @@ class RetryingModel(Model):
 
     def _note(self, state: RetryState, attempt: int, why: str = "") -> None:
         log.log(
-            _LEVELS.get(state, logging.WARNING), "model call %s, try %d%s", state, attempt, f": {why}" if why else ""
+            logging.WARNING if why else logging.DEBUG, "model call %s, try %d%s", state, attempt, why and f": {why}"
         )
         self._send(Tried(state, attempt, why))
 

@@ -44,7 +44,6 @@ _WORD = re.compile(r"\w[\w'’.-]*")
 _HIDES = re.compile(
     r"<!--|<\||!\[|(?:java|vb)script:|<[^<>]*(?:\b(?:style|hidden|on\w+)\s*=|\shidden\b)", re.IGNORECASE
 )
-_RUNS = re.compile(r"<(?:script|style|template|noscript|iframe|object|svg|math)\b", re.IGNORECASE)
 _OPENS_TAG = re.compile(r"</?([A-Za-z][\w.-]*)(?=[\s/>])")
 
 
@@ -167,16 +166,6 @@ class _BlockReader:
                 start, end = self._lines_of(node)
                 if may_quote(text[start:end]):
                     yield Unit("table", start, end)
-            case "html_block":
-                start, end = self._lines_of(node)
-                # The text between block tags; nothing where something is hidden.
-                if _HIDES.search(text, start, end) or _RUNS.search(text, start, end):
-                    return
-                for tag in _TAG.finditer(text, start, end):
-                    if tag[1].lower() not in _INLINE_TAGS:
-                        yield from _split_prose(text, start, tag.start())
-                        start = tag.end()
-                yield from _split_prose(text, start, end)
             case _:
                 return
 

@@ -211,7 +211,6 @@ class RetryingModel(Model):
         self._tool, self._question, self._send = tool, question, send
         self.deadline = asyncio.get_running_loop().time() + config.generation_seconds
         self._begin_by = min(begin_by, self.deadline)
-        self._call_ids: set[str] = set()
         self._searched_for_it = False
         self._probe: Ticket | None = None
         """Kept over tool calls: a service counts as back once an answer is whole."""
@@ -325,10 +324,9 @@ class RetryingModel(Model):
         return [*said, *(self._to_item(call) for call in calls)]
 
     def _to_item(self, call: ToolCall) -> ResponseOutputItem:
-        """The runner confuses calls whose id was used before, and fails on arguments that are not JSON."""
-        call_id = call.call_id if call.call_id and call.call_id not in self._call_ids else uuid.uuid4().hex[:9]
-        self._call_ids.add(call_id)
+        """With an id of our own: services repeat theirs. The runner fails on arguments that are not JSON."""
         arguments = "{}" if read_arguments(call.arguments) is None else call.arguments
+        call_id = uuid.uuid4().hex[:9]
         return ResponseFunctionToolCall(type="function_call", call_id=call_id, name=call.name, arguments=arguments)
 
     def _write_text(self, text: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from askbook.answer.citations import Doubt
@@ -97,39 +97,33 @@ class AgentConfig:
 
 def check_config(config: AgentConfig) -> None:
     """Raises an InputError that names the setting and never shows the key."""
-    host = urlsplit(config.base_url).hostname or ""
+
+    def refuse(why: str, hint: str) -> NoReturn:
+        raise InputError(why, hint, code="E001")
+
+    host, key = urlsplit(config.base_url).hostname or "", config.api_key or ""
     if not config.model.strip():
-        raise InputError("no model is named", "Set OPENAI_MODEL.", code="E001")
+        refuse("no model is named", "Set OPENAI_MODEL.")
     if not config.system_prompt.strip():
-        raise InputError("the system prompt is empty", "Give the model its rules, or leave the default.", code="E001")
+        refuse("the system prompt is empty", "Give the model its rules, or leave the default.")
     if not config.base_url.startswith(("http://", "https://")) or not host:
-        raise InputError("OPENAI_BASE_URL is no address", "It looks like https://api.openai.com/v1.", code="E001")
+        refuse("OPENAI_BASE_URL is no address", "It looks like https://api.openai.com/v1.")
     for setting, value, least, most in (
         ("AGENT_TEMPERATURE", config.temperature, 0, 1),
         ("AGENT_SCORE_THRESHOLD", config.score_threshold, 0, 1),
         ("AGENT_TOP_K", config.top_k, 1, LIMIT_MAX),
     ):
         if not least <= value <= most:
-            raise InputError(
-                f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.", code="E001"
-            )
+            refuse(f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.")
     if config.max_tokens is not None and config.max_tokens < 1:
-        raise InputError("AGENT_MAX_TOKENS is less than 1", "Leave it out for what the model allows.", code="E001")
-    key = config.api_key or ""
-    is_own = host == "api.openai.com" or host.endswith(".api.openai.com")
+        refuse("AGENT_MAX_TOKENS is less than 1", "Leave it out for what the model allows.")
     if not key.isascii() or not key.isprintable() or key != key.strip():
-        raise InputError(
-            "OPENAI_API_KEY has characters that no key has",
-            "Copy it again, without blanks or line breaks.",
-            code="E001",
-        )
+        refuse("OPENAI_API_KEY has characters that no key has", "Copy it again, without blanks or line breaks.")
+    is_own = host == "api.openai.com" or host.endswith(".api.openai.com")
     if is_own and not (key.startswith("sk-") and len(key) >= KEY_LENGTH):
-        raise InputError(
-            "OPENAI_API_KEY is missing" if not key else "OPENAI_API_KEY is no key of OpenAI",
-            f'It begins with "sk-" and has {KEY_LENGTH} characters or more. '
-            "Without a key, leave ASKBOOK_ANSWERER at auto.",
-            code="E001",
-        )
+        looks = f'It begins with "sk-" and has {KEY_LENGTH} characters or more.'
+        why = "OPENAI_API_KEY is no key of OpenAI" if key else "OPENAI_API_KEY is missing"
+        refuse(why, f"{looks} Without a key, leave ASKBOOK_ANSWERER at auto.")
 
 
 # --- the agent ------------------------------------------------------------------------------------

@@ -85,8 +85,7 @@ def read_contents(outline: Outline) -> Contents:
     opens = len(outline.lessons) > 1 and not first.chapter_title and _is_overview(first) and folders[0] not in named
     parts = [Part("book", outline.title, first if opens else None)]
     # Numbers come from titles ("Module 2: …", "Part 2"), or else from counting.
-    written = [_read_number(pages[0].module_title) or 0 for pages in named]
-    numbers = written if any(written) else range(1, len(named) + 1)
+    numbers = [_read_number(pages[0].module_title) or at for at, pages in enumerate(named, start=1)]
     shared = {number for number, times in Counter(number for _, number in chapters).items() if times > 1}
     for pages in folders:
         parts += _read_folder(pages, parts[0], numbers[named.index(pages)] if pages in named else None, shared)

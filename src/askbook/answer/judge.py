@@ -11,21 +11,22 @@ from askbook.answer.check.passages import read_passage
 from askbook.answer.citations import Doubt
 from askbook.answer.cleaning import escape_for_model
 
+_NUMBER_AND_VERDICT = {"sentence": {"type": "integer"}, "supported": {"type": "boolean"}}
+_VERDICT = {"type": "object", "properties": _NUMBER_AND_VERDICT, "required": [*_NUMBER_AND_VERDICT]}
+_LIST = {"verdicts": {"type": "array", "items": {**_VERDICT, "additionalProperties": False}}}
+SCHEMA = {"type": "object", "properties": _LIST, "required": [*_LIST], "additionalProperties": False}
+"""As strict services want it, without references, which not every service follows."""
+
 
 class _Verdict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
+    model_config = ConfigDict(strict=True)
 
     sentence: int
     supported: bool
 
 
 class _Verdicts(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
     verdicts: list[_Verdict]
-
-
-SCHEMA = _Verdicts.model_json_schema()
 
 
 def write_case(doubts: Sequence[Doubt]) -> str:

@@ -309,8 +309,6 @@ class RetryingModel(Model):
         calls = heard.calls
         if not calls and heard.declined:
             raise CallFailed("was reached, but its model declined to answer", ASK_ELSE, again=False, outage=False)
-        if not heard.text:
-            heard.add(heard.said)
         if not calls and not heard.text:
             raise CallFailed("answered with nothing", _UNREADABLE)
         part = ResponseOutputText(type="output_text", text=heard.text, annotations=[])
@@ -363,7 +361,7 @@ async def judge_once(service: Service, case: str, temperature: float, breaker: B
         deadline = asyncio.get_running_loop().time() + JUDGE_SECONDS
         async with asyncio.timeout_at(deadline):
             await service.ask(request, heard, None, deadline)
-        return heard.text or heard.said, heard.tokens
+        return heard.text, heard.tokens
     except _FAILURES as error:
         failure = _to_failure(error)
         outcome = "failed" if failure.outage else "neither"

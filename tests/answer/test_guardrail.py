@@ -162,8 +162,8 @@ def test_no_question_of_the_evaluation_is_kept_out(figure: Figure) -> None:
     assert caught == []
 
 
-async def test_a_command_is_refused_by_its_words_or_because_the_book_does_not_say(ingested: Path) -> None:
-    async with open_askbook(Settings.model_validate({"askbook_home": ingested})) as askbook:
+async def test_a_command_is_refused_by_its_words_or_because_the_book_does_not_say(home: Path) -> None:
+    async with open_askbook(Settings.model_validate({"askbook_home": home})) as askbook:
         for command in (*COMMANDS, *ELSEWHERE):
             reply = (await get_reply(askbook.ask(Question(command, Filters(BOOK))))).reply
             assert isinstance(reply, Refusal), command

@@ -448,7 +448,6 @@ def build_agent(settings: Settings, breaker: Breaker | None = None) -> BookAgent
             score_threshold=settings.agent_score_threshold,
             generation_seconds=settings.askbook_generation_seconds,
             ask_seconds=settings.askbook_ask_seconds,
-            max_turns=settings.agent_max_turns,
             added=settings.agent_system_prompt,
         ),
         breaker,

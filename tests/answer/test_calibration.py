@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,6 @@ from askbook.answer.calibration import (
     Calibration,
     Calibrations,
     Fingerprint,
-    fit_curve,
     load_built_in,
 )
 from askbook.book.chunker import CHUNKER_VERSION
@@ -146,12 +144,3 @@ async def test_the_one_that_ships_says_when_it_was_measured_with_another_chunker
     assert (await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION).choose("book")).notice is None
     chosen = await Calibrations(ledger, MINILM.embedder, CHUNKER_VERSION + 1).choose("book")
     assert chosen.notice and "chunks are cut" in chosen.notice
-
-
-def test_a_curve_is_found_again_from_what_it_made() -> None:
-    chance = random.Random(1)
-    values = [(1.0, chance.random()) for _ in range(4000)]
-    wanted = [chance.random() < 1 / (1 + 2.718281828 ** (4 - 8 * value)) for _, value in values]
-    bias, slope = fit_curve(values, wanted, [1.0] * len(values), (0.0, 0.0))
-    assert bias == pytest.approx(-4, abs=0.4) and slope == pytest.approx(8, abs=0.8)
-    assert fit_curve(values[:5], [True] * 5, [0.01] * 5, (-4.0, 8.0)) == pytest.approx((-4, 8), abs=0.1)

@@ -79,7 +79,7 @@ def test_probes_come_in_turn_from_every_lesson_and_of_every_kind() -> None:
     assert len({probe.chunk.source_file for probe in probes[:8]}) == 8
     questions = [probe.question for probe in make_probes(BOOK)]
     assert any(question.startswith("What does the book say about Care of the") for question in questions)
-    assert any("and what is it for?" in question for question in questions)
+    assert any(question.startswith("What is the") for question in questions)
     assert make_probes(BOOK) == make_probes(BOOK)
 
 

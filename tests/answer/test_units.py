@@ -149,10 +149,6 @@ def test_what_hides_or_runs_is_never_quoted(hidden: str) -> None:
     assert texts(f"Seen before.\n\n{hidden}\n\nSeen after.") == ["Seen before.", "Seen after."]
 
 
-def test_prose_between_tags_is_quoted_without_them() -> None:
-    assert texts("<div>\n<p>The robot <b>walks</b>. It stops.</p>\n</div>") == ["The robot <b>walks</b>.", "It stops."]
-
-
 # --- any Markdown ---------------------------------------------------------------------------------
 
 _BLOCK = st.sampled_from(

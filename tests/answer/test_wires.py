@@ -44,11 +44,9 @@ async def test_an_event_without_an_end_is_given_up(line: bytes, length: int) -> 
 
 
 def _hear(*deltas: dict[str, Any]) -> Heard:
-    said: list[str] = []
-    heard = Heard(said.append)
+    heard = Heard(lambda text: None)
     for delta in deltas:
         ChatWire().read({"choices": [{"index": 0, "delta": delta}]}, heard)
-    heard.said = "".join(said)
     return heard
 
 
@@ -116,4 +114,4 @@ def test_only_a_count_is_counted(total: Any, tokens: int) -> None:
 
 def test_what_is_null_is_not_said() -> None:
     heard = _hear({"role": "assistant", "content": None, "tool_calls": None, "refusal": None}, {"content": "A"}, {})
-    assert (heard.said, heard.calls, heard.declined) == ("A", [], False)
+    assert (heard.text, heard.calls, heard.declined) == ("A", [], False)

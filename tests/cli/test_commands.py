@@ -372,7 +372,6 @@ def test_calibrate_compares_with_what_was_in_force(askbook: Run, tmp_path: Path)
     first = askbook("calibrate", ASKBOOK_EMBEDDER="none")
     assert first.returncode == 0, first.stderr
     assert "Before, the calibration was the one that ships for keywords." in first.stdout
-    assert "the first passage is the place: unchanged" not in first.stdout
     again = askbook("calibrate", ASKBOOK_EMBEDDER="none").stdout
     assert "Before, the calibration was this book's own, of" in again
-    assert again.count(": unchanged") == 2, "fitted from the one that ships, it comes out the same"
+    assert again.count(": unchanged") == 1, "fitted from the one that ships, it comes out the same"

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from askbook.answer.citations import Doubt
@@ -23,7 +23,7 @@ from askbook.answer.judge import read_verdicts, write_case
 from askbook.answer.retrieval_tool import DESCRIPTION, NAME, SEARCHES_MAX, RetrievalTool, Search
 from askbook.answer.sending import read_sent
 from askbook.breaker import Breaker
-from askbook.domain import LIMIT_MAX, MARK, Message, Tried
+from askbook.domain import MARK, Message, Tried
 from askbook.errors import BrokenOff, InputError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -82,54 +82,35 @@ class AgentConfig:
     """For the whole answer, with all calls, searches, retries and waits."""
     ask_seconds: float = 5.0
     """How long a question waits for a silent model."""
-    max_turns: int = 50
-    """Earlier turns that the model is shown."""
     first_wait: float = 1.0
     """Before the second try; each further wait is twice as long."""
-    system_prompt: str = field(default_factory=lambda: read_prompt("answer"), repr=False)
     added: str = field(default="", repr=False)
     """What the book's owner adds to the rules."""
 
     @property
     def instructions(self) -> str:
-        return f"{self.system_prompt}\n\n{ADDED}\n{self.added.strip()}" if self.added.strip() else self.system_prompt
+        rules, added = read_prompt("answer"), self.added.strip()
+        return f"{rules}\n\n{ADDED}\n{added}" if added else rules
 
 
 def check_config(config: AgentConfig) -> None:
-    """Raises an InputError that names the setting and never shows the key."""
-    host = urlsplit(config.base_url).hostname or ""
+    """Raises an InputError that names the setting and never shows the key. Ranges of numbers are in the settings."""
+
+    def refuse(why: str, hint: str) -> NoReturn:
+        raise InputError(why, hint, code="E001")
+
+    host, key = urlsplit(config.base_url).hostname or "", config.api_key or ""
     if not config.model.strip():
-        raise InputError("no model is named", "Set OPENAI_MODEL.", code="E001")
-    if not config.system_prompt.strip():
-        raise InputError("the system prompt is empty", "Give the model its rules, or leave the default.", code="E001")
+        refuse("no model is named", "Set OPENAI_MODEL.")
     if not config.base_url.startswith(("http://", "https://")) or not host:
-        raise InputError("OPENAI_BASE_URL is no address", "It looks like https://api.openai.com/v1.", code="E001")
-    for setting, value, least, most in (
-        ("AGENT_TEMPERATURE", config.temperature, 0, 1),
-        ("AGENT_SCORE_THRESHOLD", config.score_threshold, 0, 1),
-        ("AGENT_TOP_K", config.top_k, 1, LIMIT_MAX),
-    ):
-        if not least <= value <= most:
-            raise InputError(
-                f"{setting} is {value:g}, not between {least:g} and {most:g}", f"Set {setting}.", code="E001"
-            )
-    if config.max_tokens is not None and config.max_tokens < 1:
-        raise InputError("AGENT_MAX_TOKENS is less than 1", "Leave it out for what the model allows.", code="E001")
-    key = config.api_key or ""
-    is_own = host == "api.openai.com" or host.endswith(".api.openai.com")
+        refuse("OPENAI_BASE_URL is no address", "It looks like https://api.openai.com/v1.")
     if not key.isascii() or not key.isprintable() or key != key.strip():
-        raise InputError(
-            "OPENAI_API_KEY has characters that no key has",
-            "Copy it again, without blanks or line breaks.",
-            code="E001",
-        )
+        refuse("OPENAI_API_KEY has characters that no key has", "Copy it again, without blanks or line breaks.")
+    is_own = host == "api.openai.com" or host.endswith(".api.openai.com")
     if is_own and not (key.startswith("sk-") and len(key) >= KEY_LENGTH):
-        raise InputError(
-            "OPENAI_API_KEY is missing" if not key else "OPENAI_API_KEY is no key of OpenAI",
-            f'It begins with "sk-" and has {KEY_LENGTH} characters or more. '
-            "Without a key, leave ASKBOOK_ANSWERER at auto.",
-            code="E001",
-        )
+        looks = f'It begins with "sk-" and has {KEY_LENGTH} characters or more.'
+        why = "OPENAI_API_KEY is no key of OpenAI" if key else "OPENAI_API_KEY is missing"
+        refuse(why, f"{looks} Without a key, leave ASKBOOK_ANSWERER at auto.")
 
 
 # --- the agent ------------------------------------------------------------------------------------
@@ -175,7 +156,7 @@ class BookAgent:
                 from askbook.answer.model_calls import RetryingModel
 
                 model = RetryingModel(service, self._breaker, config, tool, question, begin_by, send)
-                await self._run(model, tool, to_input(question, history, config.max_turns))
+                await self._run(model, tool, to_input(question, history))
             finally:
                 if model is not None:
                     model.let_go()
@@ -271,12 +252,11 @@ def _open_service(config: AgentConfig) -> Service:
 # --- what the model is told of the thread ---------------------------------------------------------
 
 
-def to_input(question: str, history: Sequence[Message], max_turns: int) -> list[TResponseInputItem]:
+def to_input(question: str, history: Sequence[Message]) -> list[TResponseInputItem]:
     """The newest whole turns that fit, then the question."""
     told: list[TResponseInputItem] = []
     room = HISTORY_CHARACTERS
-    pairs = list(zip(history[::2], history[1::2], strict=False))
-    for asked, said in reversed(pairs[-max_turns:]):
+    for asked, said in reversed([*zip(history[::2], history[1::2], strict=False)]):
         texts = [escape_for_model(message.content)[:MESSAGE_CHARACTERS] for message in (asked, said)]
         if said.cited:
             # Its marks have another question's numbers; its sources stay, since a reader may mention them.

@@ -32,10 +32,10 @@ from askbook.answer.followups import (
 from askbook.answer.guardrail import is_command
 from askbook.answer.librarian import choose_excerpts, keep_lesson
 from askbook.answer.personal import narrow_to_tier, prefer, to_metadata
-from askbook.answer.places import find_place, names_place, narrow_to_place
+from askbook.answer.places import names_place, narrow_to_place
 from askbook.answer.selection import search_selection
 from askbook.answer.sending import read_sent
-from askbook.answer.structure import StructureAnswer, answer_structure, asks_structure, cite_structure
+from askbook.answer.structure import Line, answer_structure, asks_structure, cite_structure
 from askbook.domain import (
     QUERY_MAX,
     QUERY_MIN,
@@ -231,23 +231,22 @@ class _Inquiry:
         turns = [] if is_selected else [Turn(asked.content, said.cited) for asked, said in pairs]
         meaning = resolve_question(text, turns)
         if not is_selected:
-            near = next((said.cited[0].parent_doc_id for said in reversed(thread.messages) if said.cited), None)
             names = asks_structure(text) or names_place(text)
             outline = await parts.ledger.load_outline(filters.book_id) if names else None
-            if outline and (structure := answer_structure(text, outline, near)):
-                return await self._show_structure(structure, filters)
+            if outline and (lines := answer_structure(text, outline)):
+                return await self._show_structure(lines, filters)
             too_short = any(len(searched) < QUERY_MIN for searched in meaning.searches)
             if too_short or (not turns and is_bare(text)) or asks_nothing(text):
                 return _decline("Say in a few words what you want to know", "ambiguous")
             if names_missing_source(text, turns):
                 return _decline("The last answer has fewer sources: name one of them by its number", "ambiguous")
-            if outline and (place := find_place(text, outline, near)):
-                filters = narrow_to_place(filters, place)
+            filters = narrow_to_place(filters, text, outline) if outline else filters
         calibration = (await parts.calibrations.choose(filters.book_id)).calibration
         return _Asked(text, thread, history, turns, meaning, filters, calibration)
 
-    async def _show_structure(self, found: StructureAnswer, filters: Filters) -> Answer:
-        statements, sources = await cite_structure(found, self.parts.ledger, filters.hardware_tier)
+    async def _show_structure(self, lines: Sequence[Line], filters: Filters) -> Answer:
+        ledger, tier = self.parts.ledger, filters.hardware_tier
+        statements, sources = await cite_structure(lines, filters.book_id, ledger, tier)
         self.found = replace(self.found, passages=tuple(source.passage for source in sources))
         body = "\n".join(statement.text for statement in statements)
         self.send(Delta(body))

@@ -15,8 +15,6 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import TypeAdapter
 
 from askbook.domain import Passage, Signals
@@ -36,8 +34,6 @@ SMALL_BOOK = 100
 """Chunks; smaller books were not measured."""
 KEYWORDS = "keywords"
 NO_COSINES = "ASKBOOK_CONFIDENCE is raw, but without an embedder there are no cosines: calibrated scores are shown"
-RIDGE = 1.0
-ROUNDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,20 +173,3 @@ def name_origin(calibration: Calibration) -> str:
             return f"this book's own, of {calibration.questions} probes"
         case "raw":
             return "none: raw cosines decide"
-
-
-# --- fitting --------------------------------------------------------------------------------------
-
-
-def fit_curve(values: Sequence[Weights], wanted: Sequence[bool], shares: Sequence[float], start: Weights) -> Weights:
-    """The likeliest weights; `RIDGE` holds them near `start`, so that few questions move them little."""
-    x: npt.NDArray[np.float64] = np.asarray(values, dtype=float)
-    y, share, origin = np.asarray(wanted, dtype=float), np.asarray(shares, dtype=float), np.asarray(start, dtype=float)
-    weights = origin.copy()
-    hold = RIDGE * np.eye(len(start))
-    for _ in range(ROUNDS):
-        chance = 1 / (1 + np.exp(-np.clip(x @ weights, -30, 30)))
-        slope = x.T @ (share * (y - chance)) - hold @ (weights - origin)
-        bend = (x * (share * chance * (1 - chance))[:, None]).T @ x + hold
-        weights = weights + np.clip(np.linalg.solve(bend, slope), -5, 5)
-    return tuple(round(float(weight), 3) for weight in weights)

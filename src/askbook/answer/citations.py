@@ -36,7 +36,7 @@ HALF = "it breaks off"
 _YES = re.compile(r"\W*(?:yes|no|true|false|[✓✔✗✘✅❌])\W*", re.IGNORECASE)
 _COUNTS = ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
-Fate = Literal["show", "wait", "refuse", "remove", "absent", "drop"]
+Fate = Literal["show", "wait", "refuse", "remove", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,8 @@ class Checking:
         return sent + self.text[start:]
 
     def sources(self) -> tuple[Source, ...]:
-        found = (
-            to_source(at, self.numbered[number], *span) for at, (number, span) in enumerate(self._cited.items(), 1)
-        )
-        return tuple(source for source in found if source is not None)
+        cited = enumerate(self._cited.items(), start=1)
+        return tuple(filter(None, (to_source(at, self.numbered[number], *span) for at, (number, span) in cited)))
 
     async def _check_all(self, cuts: Iterable[Cut]) -> str:
         start = len(self.text)
@@ -154,60 +152,50 @@ class Checking:
         doubted = [checked for checked in self._held if checked.is_doubted]
         if not doubted or self.judge is None:
             return self._held
-        found = tuple(self.numbered.values())
+        everything = tuple(self.numbered)
         doubts = [
-            Doubt(checked.text, tuple(self.numbered[number] for number in checked.places) or found)
+            Doubt(checked.text, tuple(self.numbered[number] for number in tuple(checked.places) or everything))
             for checked in doubted
         ]
-        kept = dict(zip(map(id, doubted), await self.judge(doubts), strict=False))
-        return [
-            replace(held, fate="refuse") if held.is_doubted and not kept.get(id(held)) else held for held in self._held
-        ]
+        verdicts = iter([*await self.judge(doubts), *(False for _ in doubts)])
+        return [replace(held, fate="refuse") if held.is_doubted and not next(verdicts) else held for held in self._held]
 
     # --- what becomes of a cut ----------------------------------------------------------------------
 
     async def _check(self, cut: Cut) -> Checked:
-        if self._secret.leaks(cut.text) and not says_absent(cut.text):
+        if self._secret.leaks(cut.text):
             return Checked(cut, "remove", clean(cut.text), LEAKED)
-        match cut.kind:
-            case "code":
-                # Listings, unlike sentences, may be of any length.
-                return await asyncio.to_thread(self._check_listing, cut)
-            case "row":
-                return await self._check_row(cut)
-            case "rule":
-                return Checked(cut, "drop")
-            case "heading" | "text":
-                return await self._check_sentence(cut)
-
-    async def _check_sentence(self, cut: Cut) -> Checked:
-        text = self._make_safe(cut.text)
+        if cut.kind == "code":
+            # Listings, unlike sentences, may be of any length.
+            return await asyncio.to_thread(self._check_listing, cut)
+        text = keep_book_links(unlink_marks(clean(cut.text)), self.is_book_link)
         parts = read_marks(text, self.numbered)
         bare = without_marks(parts).strip()
-        opens = cut.kind == "heading" or is_opening(bare)
         in_sources = self._in_footer and (cut.is_item or text.startswith(("[", "【")))
-        self._in_footer = is_footer(bare) or in_sources
-        if self._in_footer or not re.search(r"\w", bare):
+        self._in_footer = cut.kind != "row" and (is_footer(bare) or in_sources)
+        if self._in_footer or cut.kind == "rule":
             return Checked(cut, "drop")
-        support = find_verbatim(bare, cited_numbers(parts), self.numbered)
+        if not re.search(r"\w", bare):
+            return Checked(cut, "wait", bare, parts=(bare,)) if cut.kind == "row" else Checked(cut, "drop")
+        return await (self._check_row if cut.kind == "row" else self._check_sentence)(cut, bare, parts)
+
+    async def _check_sentence(self, cut: Cut, bare: str, parts: Sequence[Part]) -> Checked:
+        opens, cited = cut.kind == "heading" or is_opening(bare), cited_numbers(parts)
+        support = find_verbatim(bare, cited, self.numbered)
         if support is None and says_absent(bare):
-            return Checked(cut, "absent")
+            self.said_not_in_book = True
+            return Checked(cut, "drop")
         if support is None and not opens and is_courtesy(bare):
             return Checked(cut, "drop")
         if why := find_wrong_answer(bare, self.question):
             return Checked(cut, "refuse", bare, why)
-        support = support or await find_support(bare, cited_numbers(parts), self.numbered, self.reader)
-        if opens and not cited_numbers(parts):
+        support = support or await find_support(bare, cited, self.numbered, self.reader)
+        if opens and not cited:
             return Checked(cut, "wait" if support.chance >= OPENS else "refuse", bare, support.why, (bare,))
         return self._decide(cut, "wait" if opens else "show", bare, parts, support)
 
-    async def _check_row(self, cut: Cut) -> Checked:
-        text = self._make_safe(cut.text)
-        parts = read_marks(text, self.numbered)
-        bare = without_marks(parts).strip()
+    async def _check_row(self, cut: Cut, bare: str, parts: Sequence[Part]) -> Checked:
         cells = [cell.strip() for cell in bare.strip("|").split("|")]
-        if not re.search(r"\w", bare):
-            return Checked(cut, "wait", bare, parts=(bare,))
         support = find_verbatim(f"| {' | '.join(cells)} |", cited_numbers(parts), self.numbered)
         if not cut.goes_on(self._before):
             self._head = cells
@@ -239,9 +227,6 @@ class Checking:
         marked = keep_marks(parts, tuple(support.places))
         return Checked(cut, fate, bare, UNSAID, marked, support.places, verdict, doubted)
 
-    def _make_safe(self, text: str) -> str:
-        return keep_book_links(unlink_marks(clean(text)), self.is_book_link)
-
     # --- the page -----------------------------------------------------------------------------------
 
     def _apply(self, checked: Checked) -> None:
@@ -256,8 +241,6 @@ class Checking:
             case "refuse" | "remove":
                 self._leave_out(checked.text, checked.why)
                 self._page.leave_out()
-            case "absent":
-                self.said_not_in_book = True
             case "drop":
                 pass
 

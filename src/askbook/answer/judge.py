@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -12,14 +11,11 @@ from askbook.answer.check.passages import read_passage
 from askbook.answer.citations import Doubt
 from askbook.answer.cleaning import escape_for_model
 
-
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    """A JSON Schema as strict services want it."""
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-
-
-_VERDICT = _object(sentence={"type": "integer"}, supported={"type": "boolean"})
-SCHEMA = _object(verdicts={"type": "array", "items": _VERDICT})
+_NUMBER_AND_VERDICT = {"sentence": {"type": "integer"}, "supported": {"type": "boolean"}}
+_VERDICT = {"type": "object", "properties": _NUMBER_AND_VERDICT, "required": [*_NUMBER_AND_VERDICT]}
+_LIST = {"verdicts": {"type": "array", "items": {**_VERDICT, "additionalProperties": False}}}
+SCHEMA = {"type": "object", "properties": _LIST, "required": [*_LIST], "additionalProperties": False}
+"""As strict services want it, without references, which not every service follows."""
 
 
 class _Verdict(BaseModel):

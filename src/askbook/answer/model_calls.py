@@ -31,6 +31,7 @@ from askbook.answer.judge import SCHEMA
 from askbook.answer.retrieval_tool import NAME, RetrievalTool, read_arguments
 from askbook.answer.wires import (
     ASK_ELSE,
+    LATER,
     CallFailed,
     ChatWire,
     Heard,
@@ -71,11 +72,6 @@ _HINTS = {
     403: "Check OPENAI_API_KEY and what it may use.",
     404: "Check OPENAI_MODEL and OPENAI_BASE_URL.",
     405: _MOVED,
-}
-_LEVELS: dict[RetryState, int] = {
-    "pending": logging.DEBUG,
-    "executing": logging.DEBUG,
-    "succeeded": logging.INFO,
 }
 _UNREADABLE = "Check that OPENAI_BASE_URL is an OpenAI-compatible address that streams, and that OPENAI_API fits it."
 
@@ -127,7 +123,8 @@ class Service:
             asyncio.timeout(patience) as silence,
             self._client.stream("POST", self._wire.path, json=body) as response,
         ):
-            await _check_head(response)
+            if response.status_code != 200:
+                raise _read_status(response, await _read_error(response))
             async with aclosing(cast(AsyncGenerator[bytes, None], read_events(response.aiter_bytes()))) as events:
                 async for data in events:
                     heard.hear(self._wire, data)
@@ -141,17 +138,11 @@ class Service:
                         async for data in events:
                             heard.hear(self._wire, data)
         if not heard.whole:
-            raise CallFailed("broke off before its answer was whole")
+            raise CallFailed(
+                "broke off before its answer was whole", LATER if heard.text or heard.calls else _UNREADABLE
+            )
         if heard.withheld:
             raise CallFailed("was reached, but its answer was withheld", ASK_ELSE, again=False, outage=False)
-
-
-async def _check_head(response: httpx2.Response) -> None:
-    if response.status_code != 200:
-        raise _read_status(response, await _read_error(response))
-    content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if content_type in ("application/json", "text/html"):
-        raise CallFailed(f"answered with {content_type} where a stream was asked for", _UNREADABLE)
 
 
 async def _read_error(response: httpx2.Response) -> dict[str, Any]:
@@ -220,7 +211,6 @@ class RetryingModel(Model):
         self._tool, self._question, self._send = tool, question, send
         self.deadline = asyncio.get_running_loop().time() + config.generation_seconds
         self._begin_by = min(begin_by, self.deadline)
-        self._call_ids: set[str] = set()
         self._searched_for_it = False
         self._probe: Ticket | None = None
         """Kept over tool calls: a service counts as back once an answer is whole."""
@@ -319,8 +309,6 @@ class RetryingModel(Model):
         calls = heard.calls
         if not calls and heard.declined:
             raise CallFailed("was reached, but its model declined to answer", ASK_ELSE, again=False, outage=False)
-        if not heard.text:
-            heard.add(heard.said)
         if not calls and not heard.text:
             raise CallFailed("answered with nothing", _UNREADABLE)
         part = ResponseOutputText(type="output_text", text=heard.text, annotations=[])
@@ -334,10 +322,9 @@ class RetryingModel(Model):
         return [*said, *(self._to_item(call) for call in calls)]
 
     def _to_item(self, call: ToolCall) -> ResponseOutputItem:
-        """The runner confuses calls whose id was used before, and fails on arguments that are not JSON."""
-        call_id = call.call_id if call.call_id and call.call_id not in self._call_ids else uuid.uuid4().hex[:9]
-        self._call_ids.add(call_id)
+        """With an id of our own: services repeat theirs. The runner fails on arguments that are not JSON."""
         arguments = "{}" if read_arguments(call.arguments) is None else call.arguments
+        call_id = uuid.uuid4().hex[:9]
         return ResponseFunctionToolCall(type="function_call", call_id=call_id, name=call.name, arguments=arguments)
 
     def _write_text(self, text: str) -> None:
@@ -353,7 +340,7 @@ class RetryingModel(Model):
 
     def _note(self, state: RetryState, attempt: int, why: str = "") -> None:
         log.log(
-            _LEVELS.get(state, logging.WARNING), "model call %s, try %d%s", state, attempt, f": {why}" if why else ""
+            logging.WARNING if why else logging.DEBUG, "model call %s, try %d%s", state, attempt, why and f": {why}"
         )
         self._send(Tried(state, attempt, why))
 
@@ -374,7 +361,7 @@ async def judge_once(service: Service, case: str, temperature: float, breaker: B
         deadline = asyncio.get_running_loop().time() + JUDGE_SECONDS
         async with asyncio.timeout_at(deadline):
             await service.ask(request, heard, None, deadline)
-        return heard.text or heard.said, heard.tokens
+        return heard.text, heard.tokens
     except _FAILURES as error:
         failure = _to_failure(error)
         outcome = "failed" if failure.outage else "neither"

@@ -64,8 +64,6 @@ class Part:
 class Contents:
     book: Part
     parts: list[Part]
-    near: Part | None
-    """The page that the last answer came from."""
 
     def inside(self, part: Part, kind: Kind) -> list[Part]:
         return [below for below in self.parts if below.kind == kind and part in below.lineage[1:]]
@@ -75,24 +73,8 @@ class Contents:
         divided = {chapter.above for chapter in self.parts if chapter.kind == "chapter"}
         return [below for below in self.inside(part, kind) if kind != "lesson" or below.above not in divided]
 
-    def find_from(self, part: Part, by: int, kind: Kind) -> Part | None:
-        """The part of this kind so many steps after this one ("the chapter after lesson 3.2"); 0 is the one it lies
-        in."""
-        row = self.in_order(self.book, kind)
-        own = [above for above in part.lineage if above in row]
-        at = row.index(own[0]) + by if own else -1
-        return row[at] if 0 <= at < len(row) else None
 
-    def read_kind(self, word: str) -> Kind | None:
-        """What the book calls a week may be its module, its chapter or its lesson."""
-        if word in KINDS:
-            return word
-        pages = (part for part in self.parts[1:] if part.section is None)
-        return next((part.kind for part in pages if re.match(rf"{word} \d", part.title.lower())), None)
-
-
-def read_contents(outline: Outline, near: str | None = None) -> Contents:
-    """`near`: the lesson that the last answer came from."""
+def read_contents(outline: Outline) -> Contents:
     folders = [list(pages) for _, pages in groupby(outline.lessons, attrgetter("module"))]
     named = [pages for pages in folders if title_key(pages[0].module_title) != title_key(outline.title)]
     chapters = {(page.module, page.chapter): page.chapter_title for page in outline.lessons if page.chapter_title}
@@ -103,13 +85,11 @@ def read_contents(outline: Outline, near: str | None = None) -> Contents:
     opens = len(outline.lessons) > 1 and not first.chapter_title and _is_overview(first) and folders[0] not in named
     parts = [Part("book", outline.title, first if opens else None)]
     # Numbers come from titles ("Module 2: …", "Part 2"), or else from counting.
-    written = [_read_number(pages[0].module_title) or 0 for pages in named]
-    numbers = written if any(written) else range(1, len(named) + 1)
+    numbers = [_read_number(pages[0].module_title) or at for at, pages in enumerate(named, start=1)]
     shared = {number for number, times in Counter(number for _, number in chapters).items() if times > 1}
     for pages in folders:
         parts += _read_folder(pages, parts[0], numbers[named.index(pages)] if pages in named else None, shared)
-    opened = [part for part in parts if part.section is None and part.page and part.page.parent_doc_id == near]
-    return Contents(parts[0], parts, max(opened, key=lambda part: len(part.lineage), default=None))
+    return Contents(parts[0], parts)
 
 
 def _read_folder(pages: list[OutlineLesson], book: Part, number: int | None, shared: set[int]) -> Iterator[Part]:
@@ -135,7 +115,8 @@ def _read_lesson(page: OutlineLesson, above: Part, number: int | None) -> Iterat
     lesson = Part("lesson", page.title, page, above, number)
     yield lesson
     for at, section in enumerate(page.sections):
-        yield Part("section" if section.depth == 1 else "subsection", section.title, page, lesson, section=at)
+        kind: Kind = "section" if section.depth == 1 else "subsection"
+        yield Part(kind, section.title, page, lesson, section=at)
 
 
 def _is_overview(page: OutlineLesson) -> bool:
@@ -162,13 +143,16 @@ def escape_title(title: str) -> str:
     return re.sub(r"^(?=[#+=-])|^\d+(?=[.)])", r"\g<0>\\", escaped)
 
 
-# "Part" and "week" are everyday words: they count only where the book calls its own parts so.
-KIND = "(?:module|chapter|lesson|section|part|unit|week|day)"
+# --- which part is named --------------------------------------------------------------------------
+
+KIND = "(?:module|chapter|lesson|section|part)"
 BOOK = r"(?:(?:this|the|your) )?(?:whole |entire )?(?:(?:text)?book|course|documentation|docs|guide|manual|tutorial)"
-_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_IN_ROW = "first|last|this|that|next|previous"
-STEP = rf"(?:the )?{KIND} (?:\d{{1,4}}(?![\w.]*\d)|{_IN_ROW})\b(?!['’])"
+STEP = rf"(?:the )?{KIND} (?:\d{{1,4}}(?![\w.]*\d)|first|last)\b(?!['’])"
 STEPS = rf"{STEP}(?:,? (?:of |in )?{STEP})*"
+_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_TITLED = re.compile(rf"(?:the |a )?({KIND}) (?:on|about|called) (.+)|(?:the )?(.+?) ({KIND})")
+NAMED_MOST = 5
+"""A name that fits more parts names none of them."""
 
 
 def simplify(question: str) -> str:
@@ -177,64 +161,52 @@ def simplify(question: str) -> str:
     text = re.sub(r"\bch\.? (?=\d)", "chapter ", text)
     for number, word in enumerate(_ORDINALS, 2):
         text = re.sub(rf"\b{word} ({KIND})\b", rf"\1 {number}", text)
-    text = re.sub(rf"\b(?:({_IN_ROW})|(\d+)(?:st|nd|rd|th)) ({KIND})\b", r"\3 \1\2", text)
+    text = re.sub(rf"\b(?:(first|last)|(\d+)(?:st|nd|rd|th)) ({KIND})\b", r"\3 \1\2", text)
     # "Lesson 3.2", "section 3.2" and even "chapter 3.2" all are the second lesson of chapter 3.
     return re.sub(rf"\b{KIND} (\d+)\.(\d+)\b", r"chapter \1, lesson \2", text)
+
+
+def read_kind(word: str) -> Kind:
+    return word if word in KINDS else "module"
 
 
 def find_parts(text: str, contents: Contents) -> list[Part] | None:
     """None where the words name no part of a book; an empty list where the book lacks that number."""
     text, _, title = re.sub(rf" (?:of|in|from) {BOOK}$", "", text).partition(": ")
-    steps = _read_steps(text, contents)
-    found = [contents.book] if steps or re.fullmatch(BOOK, text) else []
-    for kind in KINDS:
-        found = _choose(kind, steps[kind], found, contents) if kind in steps else found
-    found = [part for part in found if title_key(title) in title_key(part.title)]
-    return found if found or (steps and not title and all(map(str.isdigit, steps.values()))) else None
+    if re.fullmatch(BOOK, text):
+        return [contents.book]
+    if re.fullmatch(STEPS, text):
+        found = [contents.book]
+        steps = {read_kind(kind): number for kind, number in re.findall(rf"({KIND}) (\w+)", text)}
+        for kind in KINDS:
+            found = _count_to(kind, steps[kind], found, contents) if kind in steps else found
+        found = [part for part in found if title_key(title) in title_key(part.title)]
+        return found if found or (not title and all(map(str.isdigit, steps.values()))) else None
+    named = _TITLED.fullmatch(text)
+    return _find_titled(read_kind(named[1] or named[4]), named[2] or named[3], contents) if named else None
 
 
-def _read_steps(text: str, contents: Contents) -> dict[Kind, str]:
-    """ "lesson 2 of the gazebo chapter" is two steps. All of the text must fit."""
-    steps: dict[Kind, str] = {}
-    while text:
-        step = re.match(rf"(?:the )?(?={STEP})(?P<kind>\S+) (?P<word>\w+)(?:$|,? (?:(?:of|in|from) )?)", text)
-        step = step or re.fullmatch(rf"(?:the |a )?(?P<kind>{KIND}) (?:on|about|called) (?P<word>.+)", text)
-        step = step or re.fullmatch(rf"(?:the )?(?P<word>.+?) (?P<kind>{KIND})", text)
-        kind = contents.read_kind(step["kind"]) if step else None
-        if step is None or kind is None or kind == "section" or kind in steps:
-            return {}
-        steps[kind] = step["word"]
-        text = text[step.end() :]
-    return steps
-
-
-def _choose(kind: Kind, word: str, within: list[Part], contents: Contents) -> list[Part]:
-    near = contents.near
+def _count_to(kind: Kind, number: str, within: Sequence[Part], contents: Contents) -> list[Part]:
     row = [part for above in within for part in contents.in_order(above, kind)]
-    everything = [part for above in within for part in contents.inside(above, kind)]
-    if word in ("first", "last"):
-        return row[:1] if word == "first" else row[-1:]
-    if word in _IN_ROW.split("|"):
-        there = near and contents.find_from(near, {"next": 1, "previous": -1}.get(word, 0), kind)
-        return [there] if there else []
-    if not word.isdigit():
-        return find_named(word, everything)
-    found = [part for part in everything if part.number == int(word)]
+    if not number.isdigit():
+        return row[:1] if number == "first" else row[-1:]
+    found = [part for above in within for part in contents.inside(above, kind) if part.number == int(number)]
     if not found and kind == "chapter" and contents.book not in within:
-        return row[int(word) - 1 :][:1]  # "Chapter 1 of module 2", where the numbers go on through the book.
-    return [part for part in found if near and part.above in near.lineage] or found
+        return row[int(number) - 1 :][:1]  # "Chapter 1 of module 2", where the numbers go on through the book.
+    return found
 
 
-def find_named(name: str, parts: Sequence[Part]) -> list[Part]:
+def _find_titled(kind: Kind, name: str, contents: Contents) -> list[Part] | None:
     """Parts whose title holds every word of the name; if some title is just the name, only those."""
     wanted = _split_name(name)
-    titles = {part: f"{part.title} {part.page.module if part.page and part.kind == 'module' else ''}" for part in parts}
+    among = [part for part in contents.parts if part.kind == kind]
+    titles = {part: f"{part.title} {part.page.module if part.page and kind == 'module' else ''}" for part in among}
     # Stemming thousands of titles is slow: first compare their letters.
-    close = [part for part in parts if wanted and all(term[:3] in titles[part].lower() for term in wanted)]
-    having = [part for part in close if wanted <= _split_name(titles[part])]
+    close = [part for part in among if all(term[:3] in titles[part].lower() for term in wanted)]
+    having = [part for part in close if wanted and wanted <= _split_name(titles[part])]
     exact = [part for part in having if wanted == _split_name(re.sub(rf"^{KIND} \d+", "", part.title.lower()))]
-    # A name that fits many parts names none of them.
-    return (exact or having) if len(exact or having) <= 5 else []
+    found = exact or having
+    return found if 0 < len(found) <= NAMED_MOST else None
 
 
 def _split_name(text: str) -> frozenset[str]:
@@ -257,23 +229,18 @@ def names_place(question: str) -> bool:
     return _PLACE.search(simplify(question)) is not None
 
 
-def find_place(question: str, outline: Outline, near: str | None = None) -> Part | None:
-    """ "In chapter 3, how does a node publish?"; None where no place is clearly named."""
+def narrow_to_place(filters: Filters, question: str, outline: Outline) -> Filters:
+    """ "In chapter 3, how does a node publish?" A question never widens a search."""
     found = _PLACE.search(simplify(question))
     if found is None or not outline.lessons:
-        return None
-    named = find_parts(next(filter(None, found.groups())), read_contents(outline, near))
-    return named[0] if named and len(named) == 1 else None
-
-
-def narrow_to_place(filters: Filters, place: Part) -> Filters:
-    """Keeps the caller's filters: a question never widens a search."""
-    page = place.page
+        return filters
+    named = find_parts(next(filter(None, found.groups())), read_contents(outline)) or []
+    page = named[0].page if len(named) == 1 else None
     if page is None:
         return filters
-    lesson = page.parent_doc_id if place.kind == "lesson" else None
+    lesson = page.parent_doc_id if named[0].kind == "lesson" else None
     filters = replace(filters, module=filters.module or page.module, parent_doc_id=filters.parent_doc_id or lesson)
-    if place.kind == "module":
+    if named[0].kind == "module":
         return filters
     highest = page.chapter if filters.chapter_max is None else min(filters.chapter_max, page.chapter)
     return replace(filters, chapter_min=max(filters.chapter_min or 0, page.chapter), chapter_max=highest)

@@ -19,13 +19,11 @@ from askbook.answer.calibration import (
     Calibration,
     Curves,
     Fingerprint,
-    Weights,
     find_logit,
-    fit_curve,
     in_book_values,
-    right_place_values,
 )
 from askbook.answer.confidence import JUDGED, measure
+from askbook.answer.suggestions import ask_definitions
 from askbook.domain import QUERY_MAX, QUERY_MIN, Chunk, Filters, SearchOutcome
 from askbook.errors import InputError
 from askbook.index.coverage import split_sentences
@@ -37,11 +35,8 @@ PROBES_MAX = 80
 LESSONS_MIN, PROBES_MIN = 6, 20
 DOUBLE = 0.8
 """A chunk that shares so many words with a probe's own chunk would answer it as well."""
-WEIGHT = 20.0
-"""The weight of all probes together: they guess what people ask, and should move the curves little."""
 REFUSED_MOST, OPEN_MOST = 0.05, 2.0
 
-_DEFINITION = re.compile(r"^(?:(?:A|An|The)\s+)?([\w`*-]+(?: [\w`*-]+){0,3}) (?:is|are) (?:a|an|the|used|how|what)\b")
 _MARKS = re.compile(r"[`*_#>\[\]]+|\(https?:[^)]*\)")
 _WORDS_MIN, _WORDS_MAX = 8, 30
 
@@ -98,10 +93,8 @@ def _make_questions(chunk: Chunk) -> Iterator[str]:
     """From its heading, a definition, and half the words of its longest plain sentence; empty where there is none."""
     title = _MARKS.sub("", chunk.section_title or "").strip()
     yield f"What does the book say about {title}?" if len(split_terms(title)) > 1 else ""
-    sentences = split_sentences(chunk.text)
-    defined = (_MARKS.sub("", found[1]) for found in map(_DEFINITION.match, sentences) if found)
-    yield next((f"What is {name}, and what is it for?" for name in defined if split_terms(name)), "")
-    plain = (_MARKS.sub("", sentence).split() for sentence in sentences)
+    yield next(ask_definitions([chunk]), "")
+    plain = (_MARKS.sub("", sentence).split() for sentence in split_sentences(chunk.text))
     whole = [words for words in plain if _WORDS_MIN <= len(words) <= _WORDS_MAX]
     yield " ".join(max(whole, key=len)[::2]) if whole else ""
 
@@ -142,13 +135,17 @@ def check_enough(book_id: str, lessons: int, probes: Sequence[Probe]) -> None:
 
 
 def fit_calibration(asked: Sequence[Asked], start: Calibration, fingerprint: Fingerprint) -> Calibration:
-    """The book's curves, fitted on the probes and held near `start`."""
+    """Opens the gate until one in twenty probes is refused, and never closes it.
+
+    Probes repeat the book's own words, so that they are answered proves nothing; and what is hidden is still the book's
+    topic. A gate fitted to tell the two apart refused three to ten times as many real questions (decision 6).
+    """
     curves = find_curves(asked, start)
-    judged = [probe for probe in asked if start.choose_curves(probe.found.signals) is curves]
-    values = [right_place_values(probe.found.signals) for probe in judged]
-    shares = [WEIGHT / len(judged)] * len(judged)
-    right_place = fit_curve(values, [probe.right for probe in judged], shares, curves.right_place)
-    fitted = Curves(_fit_in_book(judged, curves.in_book), right_place)
+    judged = [probe.found.signals for probe in asked if start.choose_curves(probe.found.signals) is curves]
+    logits = sorted(find_logit(curves.in_book, in_book_values(signals)) for signals in judged)
+    missing = to_logit(GATE) - logits[math.floor(REFUSED_MOST * len(logits))]
+    opened = math.ceil(1000 * min(max(missing, 0.0), OPEN_MOST)) / 1000
+    fitted = replace(curves, in_book=(round(curves.in_book[0] + opened, 3), *curves.in_book[1:]))
     changed = {"words": fitted} if curves is start.words else {"meaning": fitted}
     return replace(start, origin="book", fingerprint=fingerprint, questions=len(judged), **changed)
 
@@ -157,18 +154,6 @@ def find_curves(asked: Sequence[Asked], calibration: Calibration) -> Curves:
     """The curves for meaning, if any probe found a vector; else those for words."""
     signals = [probe.found.signals for probe in asked]
     return calibration.choose_curves(next((found for found in signals if found.similarity is not None), signals[0]))
-
-
-def _fit_in_book(asked: Sequence[Asked], start: Weights) -> Weights:
-    """Opens the gate until one in twenty probes is refused, and never closes it.
-
-    Probes repeat the book's own words, so that they are answered proves nothing; and what is hidden is still the book's
-    topic. A gate fitted to tell the two apart refused three to ten times as many real questions (decision 6).
-    """
-    logits = sorted(find_logit(start, in_book_values(probe.found.signals)) for probe in asked)
-    missing = to_logit(GATE) - logits[math.floor(REFUSED_MOST * len(logits))]
-    opened = math.ceil(1000 * min(max(missing, 0.0), OPEN_MOST)) / 1000
-    return (round(start[0] + opened, 3), *start[1:])
 
 
 def measure_probes(asked: Sequence[Asked], calibration: Calibration) -> Rates:

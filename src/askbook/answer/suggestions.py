@@ -105,13 +105,14 @@ def make_questions(lesson: OutlineLesson, chunks: Sequence[Chunk]) -> Iterator[s
     titles = [lesson.title, *(section.title for section in lesson.sections)]
     asking = filter(None, (_ask_heading(title) for title in titles))
     about = f"What does the book say about {lesson.title.rstrip('?')}?"
-    made = (*islice(_ask_definitions(chunks), 2), *asking, about)
+    made = (*islice(ask_definitions(chunks), 2), *asking, about)
     for question in dict.fromkeys(made):
         if QUERY_MIN < len(question) <= LONGEST:
             yield question
 
 
-def _ask_definitions(chunks: Sequence[Chunk]) -> Iterator[str]:
+def ask_definitions(chunks: Sequence[Chunk]) -> Iterator[str]:
+    """What is a topic? For each sentence that says so."""
     text = "\n".join(chunk.text for chunk in chunks)
     for chunk in chunks:
         units = (unit for block in split_blocks(chunk.text) if block.kind == "prose" for unit in block.units)

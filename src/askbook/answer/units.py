@@ -15,6 +15,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from askbook.answer.cleaning import clean
 from askbook.formulas import add_formulas
+from askbook.index.keywords import STOPWORDS
 
 UnitKind = Literal["sentence", "code", "table"]
 BlockKind = Literal["prose", "list", "steps", "code", "table"]
@@ -22,28 +23,23 @@ BlockKind = Literal["prose", "list", "steps", "code", "table"]
 Span = tuple[int, int]
 
 LABEL_WORDS = 6
-BRACKET_CHARS = 200
+SENTENCE_CHARS = 300
+"""How far around a full stop is looked whether it ends a sentence."""
 REMEMBERED = 128
 """Passage texts; each is needed several times for one question and parsed once."""
 WORD_CHARS = 60
 
 _PARSER = add_formulas(MarkdownIt("commonmark").enable("table"))
-_INLINE_NAMES = "a abbr b br cite code del em i ins kbd mark q s samp small span strong sub sup u var wbr"
-_INLINE_TAGS = frozenset(_INLINE_NAMES.split())
 
 _CONTAINER = re.compile(r"[ \t>]*")
 _NEXT_LINE = re.compile(r"(?<=\n)[ \t>]+")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _MARKER = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
-_TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9.-]*)[^<>]*>")
 _BETWEEN = re.compile(r"[\s>*+\-\d.)\[\]xX]*")
 _WORD = re.compile(r"\w[\w'’.-]*")
-_HIDES = re.compile(
-    r"<!--|<\||!\[|(?:java|vb)script:|<[^<>]*(?:\b(?:style|hidden|on\w+)\s*=|\shidden\b)", re.IGNORECASE
-)
-_RUNS = re.compile(r"<(?:script|style|template|noscript|iframe|object|svg|math)\b", re.IGNORECASE)
-_OPENS_TAG = re.compile(r"</?([A-Za-z][\w.-]*)(?=[\s/>])")
+_HIDES = re.compile(r"<!--|<\||!\[|(?:java|vb)script:|</?[A-Z][\w.-]*(?=[\s/>])", re.IGNORECASE)
+"""The book's reader has taken out the tags that it knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +74,7 @@ def split_blocks(text: str) -> tuple[Block, ...]:
 
 def may_quote(text: str) -> bool:
     """Nothing in it is hidden from a reader's eye, loads a picture, or runs."""
-    marked_up = _CODE_SPAN.sub("", text)
-    tags = (found[1].lower() for found in _OPENS_TAG.finditer(marked_up))
-    return clean(text) == text and not _HIDES.search(marked_up) and _INLINE_TAGS.issuperset(tags)
+    return clean(text) == text and not _HIDES.search(_CODE_SPAN.sub("", text))
 
 
 def without_prefix(text: str, prefix: str) -> str:
@@ -165,16 +159,6 @@ class _BlockReader:
                 start, end = self._lines_of(node)
                 if may_quote(text[start:end]):
                     yield Unit("table", start, end)
-            case "html_block":
-                start, end = self._lines_of(node)
-                # The text between block tags; nothing where something is hidden.
-                if _HIDES.search(text, start, end) or _RUNS.search(text, start, end):
-                    return
-                for tag in _TAG.finditer(text, start, end):
-                    if tag[1].lower() not in _INLINE_TAGS:
-                        yield from _split_prose(text, start, tag.start())
-                        start = tag.end()
-                yield from _split_prose(text, start, end)
             case _:
                 return
 
@@ -197,12 +181,8 @@ e.g i.e eg ie cf vs viz al approx ca resp incl dr mr mrs ms prof st jr sr inc lt
 jan feb mar apr jun jul aug sep sept oct nov dec
 """
 _NUMBERED = "fig figs eq eqs no nos sec secs ch chap vol pp p ed eds ref refs tab art app ver v"
-_OPENING = """
-the a an it its this that these those in on at if when while for from with as by to we you they he she i there here
-what how why where because since although however but and or so then after before each every all some most many both
-such one no not our your their his her use let once
-"""
-ABBREVIATIONS, BEFORE_NUMBERS, _OPENERS = (frozenset(words.split()) for words in (_ABBREVIATED, _NUMBERED, _OPENING))
+_ABBREVIATIONS, _BEFORE_NUMBERS = frozenset(_ABBREVIATED.split()), frozenset(_NUMBERED.split())
+_NUMBER = re.compile(r"[*_]*(?:[\"'“‘(\[`\d]|[A-Z]\d|[IVXLC]{2})")
 
 _CODE_SPAN = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)
 _IMAGE = re.compile(
@@ -218,8 +198,35 @@ _HARD_BREAK = re.compile(r"(?:(?<! ) {2,}+|\\)\n")
 _TRIMMED = re.compile(r"[\s>]*+(\S(?:.*\S)?)", re.DOTALL)
 _LAST_WORD = re.compile(r"(?<![\w.])[\w.]++$")
 _INITIALS = re.compile(r"[A-Z](?:\.[A-Za-z])*")
-_ORDINAL = re.compile(r"\(?\d{1,3}[.)]$")
-_LABEL = re.compile(r"(?:\*\*|__).+(?:\*\*|__)[.:!?]?$|[^.!?]{1,60}:$", re.DOTALL)
+_ORDINAL = re.compile(r"\(?\d{1,3}[.)]?")
+_LABEL = re.compile(r"(?:\*\*|__)[^*_]+(?:\*\*|__)")
+
+
+def ends_sentence(before: str, stops: str, after: str, final: bool = True) -> bool | None:
+    """Whether a sentence ends with these stops and what closes behind them; None while more text could change it.
+
+    A bracket, a quotation mark, code, emphasis or a digit may open the next sentence; a small letter does not.
+    """
+    said = before + stops
+    if stops[0] in "。！？" or not after:
+        return True
+    if after[0].islower() or after[0] in ",;:)]–—" or said.count("`") % 2 or said.rfind("(") > said.rfind(")"):
+        return False
+    if said.rfind("[") > said.rfind("]") or (len(said.split()) <= LABEL_WORDS and _LABEL.fullmatch(said.lstrip())):
+        return False  # "**Reuse.** The driver serves both." A label says nothing without what it names.
+    found = _LAST_WORD.search(before[-WORD_CHARS:])
+    word = found[0] if found else ""
+    if stops[0] != "." or stops.startswith("..") or not word:
+        return True
+    is_initial = _INITIALS.fullmatch(word) is not None
+    if not final and (is_initial or word.lower() in _BEFORE_NUMBERS) and not re.match(r"\W*\w+\W", after):
+        return None
+    if is_initial:
+        following = re.match(r"\W*(\w*)", after)
+        return following is not None and following[1].lower() in STOPWORDS
+    if word.lower() in _BEFORE_NUMBERS:
+        return not _NUMBER.match(after)
+    return word.lower() not in _ABBREVIATIONS and not _ORDINAL.fullmatch(before.strip())
 
 
 def split_sentences(text: str) -> list[Span]:
@@ -228,8 +235,7 @@ def split_sentences(text: str) -> list[Span]:
     images = (place for found in _IMAGE.finditer(text) for place in found.span() if _is_line_edge(text, place))
     breaks = (found.end() for found in _HARD_BREAK.finditer(masked))
     cuts = sorted({0, *_find_ends(masked), *images, *breaks, len(text)})
-    spans = [found.span(1) for cut in pairwise(cuts) if (found := _TRIMMED.match(text, *cut))]
-    return list(_join_labels(text, spans))
+    return [found.span(1) for cut in pairwise(cuts) if (found := _TRIMMED.match(text, *cut))]
 
 
 def _is_line_edge(text: str, place: int) -> bool:
@@ -249,52 +255,10 @@ def _mask(text: str) -> str:
 def _find_ends(text: str) -> Iterator[int]:
     begin = 0
     for found in _END.finditer(text):
-        if found[0][0] in "。！？" or _ends_sentence(text, begin, found.start(), found.end()):
+        before = text[max(begin, found.start() - SENTENCE_CHARS) : found.start()]
+        if ends_sentence(before, found[0], text[found.end() : found.end() + SENTENCE_CHARS].lstrip()):
             yield found.end()
             begin = found.end()
-
-
-def _ends_sentence(text: str, begin: int, stop: int, end: int) -> bool:
-    after = text[end : end + 40].lstrip()
-    if not after:
-        return True
-    # A bracket, a quotation mark, code, emphasis or a digit may open a sentence; a small letter does not.
-    if after[0].islower() or after[0] in ",;:)]–—-" or _is_in_bracket(text, begin, end):
-        return False
-    is_one_stop = text[stop] == "." and text[stop : stop + 2] != ".."
-    return not is_one_stop or not _is_abbreviation(text[max(begin, stop - WORD_CHARS) : stop], after)
-
-
-def _is_in_bracket(text: str, begin: int, end: int) -> bool:
-    opened = text.rfind("(", max(begin, end - BRACKET_CHARS), end)
-    return opened > text.rfind(")", max(begin, opened), end) and text.find(")", end, opened + BRACKET_CHARS + 1) >= 0
-
-
-def _is_abbreviation(before: str, after: str) -> bool:
-    """Whether the full stop between the two belongs to the word before it."""
-    found = _LAST_WORD.search(before)
-    word = found[0] if found else ""
-    opener = after.lstrip("*_\"'“‘([")
-    if word.lower() in ABBREVIATIONS:
-        return True
-    if word.lower() in BEFORE_NUMBERS:
-        return opener[:1].isdigit() or opener[:1] == "X"
-    if _INITIALS.fullmatch(word):
-        following = re.match(r"\w+", opener)
-        return bool(following) and following[0].lower() not in _OPENERS  # pyright: ignore[reportOptionalSubscript]
-    return bool(_ORDINAL.fullmatch(before.lstrip() + "."))
-
-
-def _join_labels(text: str, spans: Sequence[Span]) -> Iterator[Span]:
-    """ "**Reuse.** The driver serves both." is one: a label says nothing without what it names."""
-    begin: int | None = None
-    for start, end in spans:
-        start = start if begin is None else begin
-        label = text[start:end]
-        is_label = end != spans[-1][1] and len(label.split()) <= LABEL_WORDS and _LABEL.fullmatch(label)
-        begin = start if is_label else None
-        if not is_label:
-            yield start, end
 
 
 def _split_prose(text: str, start: int, end: int) -> Iterator[Unit]:
@@ -303,6 +267,5 @@ def _split_prose(text: str, start: int, end: int) -> Iterator[Unit]:
     paragraph = text[start:end]
     for first, stop in split_sentences(paragraph):
         said = paragraph[first:stop]
-        # More than tags and signs.
-        if may_quote(said) and _WORD.search(_TAG.sub(" ", said)):
+        if may_quote(said) and _WORD.search(said):
             yield Unit("sentence", start + first, start + stop)

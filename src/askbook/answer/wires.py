@@ -85,8 +85,6 @@ class Heard:
     """Written before the text, where an earlier call wrote some."""
     text: str = ""
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
-    said: str = ""
-    """The whole text, from services that do not stream it."""
     tokens: int = 0
     declined: bool = False
     withheld: bool = False
@@ -197,9 +195,8 @@ class ResponsesWire:
     def _add(self, item: Mapping[str, Any], heard: Heard) -> None:
         if item["type"] == "function_call":
             heard.calls.append(ToolCall(item.get("call_id") or "", item["name"], item["arguments"]))
-        for part in item.get("content") or () if item["type"] == "message" else ():
-            heard.said += part.get("text") or ""
-            heard.declined = heard.declined or part["type"] == "refusal"
+        elif item["type"] == "message":
+            heard.declined = heard.declined or any(part["type"] == "refusal" for part in item.get("content") or ())
 
     def _end(self, response: Mapping[str, Any], heard: Heard) -> None:
         heard.whole = True
@@ -208,9 +205,6 @@ class ResponsesWire:
         # An answer cut by AGENT_MAX_TOKENS counts as whole, as it does on chat.completions.
         heard.cut_short = why == "max_output_tokens"
         heard.withheld = response.get("status") == "incomplete" and not heard.cut_short
-        if not heard.calls and not heard.said:
-            for item in response.get("output") or ():
-                self._add(item, heard)
 
 
 Wire = ChatWire | ResponsesWire

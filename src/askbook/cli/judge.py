@@ -105,12 +105,8 @@ def calibrate(
     out.print(f"Before, the calibration was {name_origin(before)}.")
     out.print(f"Refused although the book answers them: {now.refused} (before: {then.refused}).")
     out.print(f"Refused once their lesson is hidden: {now.caught} (before: {then.caught}).")
-    old, new = find_curves(asked, before), find_curves(asked, after)
-    for name, was, became in (
-        ("the book answers it", old.in_book, new.in_book),
-        ("the first passage is the place", old.right_place, new.right_place),
-    ):
-        out.print(f"  {name}: {'unchanged' if was == became else f'{_join(was)} became {_join(became)}'}")
+    was, became = find_curves(asked, before).in_book, find_curves(asked, after).in_book
+    out.print(f"  the book answers it: {'unchanged' if was == became else f'{_join(was)} became {_join(became)}'}")
     out.print("Saved; it holds until the book, the embedder or the chunker changes.")
     if before.origin == "raw":
         out.print("It is not used while ASKBOOK_CONFIDENCE is raw.")

@@ -18,6 +18,7 @@ CODE = r"(?<!`)(?P<ticks>`++).+?(?<!`)(?P=ticks)(?!`)|^[ \t]*+(?P<tildes>~{3,}+)
 _CODE_OR_SHOWN = re.compile(
     rf"(?P<code>{CODE})|(?<!\s)\s*+(?<!\\)\[\d{{1,3}}(?:, ?\d{{1,3}})*\](?!\()", re.DOTALL | re.MULTILINE
 )
+_NEXT_LINE = re.compile(r"[ \t]*+\n\s*+")
 _UNFINISHED = re.compile(r"\[[\^\d\s,;–-]{0,160}|【[^】\n]{0,84}|\([^()\n]{0,160}")
 
 Mark = tuple[int, ...]
@@ -89,8 +90,21 @@ def write_marks(parts: Iterable[Part], shown: Mapping[int, int]) -> str:
 # --- where marks end, in a text that is still coming ----------------------------------------------
 
 
-def find_marks_end(text: str, at: int, final: bool) -> int | None:
-    """The end of the marks that follow on this line; None while more text could add one."""
+def find_marks(text: str, at: int, final: bool) -> int | None:
+    """The end of the marks that follow, on this line or alone below it; None while more text could add one."""
+    end = _find_marks_here(text, at, final)
+    below = _NEXT_LINE.match(text, at)
+    if end is None or end > at or below is None:
+        return end
+    if below.end() == len(text):
+        return at if final else None
+    end = _find_marks_here(text, below.end(), final) if text[below.end()] in "[【" else below.end()
+    if end is None or end == below.end():
+        return None if end is None else at
+    return end if end == len(text) or text[end:].lstrip(" \t").startswith("\n") else at
+
+
+def _find_marks_here(text: str, at: int, final: bool) -> int | None:
     end = at
     while True:
         start = len(text) - len(text[at:].lstrip(" \t"))
@@ -99,14 +113,3 @@ def find_marks_end(text: str, at: int, final: bool) -> int | None:
             open_end = start == len(text) or _UNFINISHED.fullmatch(text, start) is not None
             return None if open_end and not final else end
         at = end = found.end()
-
-
-def find_marks_line(text: str, at: int, final: bool) -> int | None:
-    """The same for a line of nothing but marks; `at` where it holds anything else."""
-    start = len(text) - len(text[at:].lstrip())
-    if start == len(text):
-        return at if final else None
-    end = find_marks_end(text, start, final) if text[start] in "[【" else start
-    if end is None or end == start:
-        return None if end is None else at
-    return end if end == len(text) or text[end:].lstrip(" \t").startswith("\n") else at

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from askbook.answer.check.marks import read_marks, without_marks
-from askbook.answer.check.phrases import is_opening
 from askbook.answer.check.stream import Cut
 
 LEFT_OUT = "*(left out: the book does not support it)*"
@@ -114,10 +112,9 @@ class Page:
         """Drops openings under which nothing was kept."""
         gap, kept = Gap(), list[_Waiting]()
         for waiting in self._waiting:
-            if self._is_over(waiting, cut, goes_on):
-                gap = gap.widen(waiting.gap)
-            else:
-                kept.append(replace(waiting, gap=gap.widen(waiting.gap)))
+            gap = gap.widen(waiting.gap)
+            if not self._is_over(waiting, cut, goes_on):
+                kept.append(replace(waiting, gap=gap))
                 gap = Gap()
         self._waiting, self._gap = kept, gap.widen(self._gap)
 
@@ -134,9 +131,8 @@ class Page:
                 return True
         if waiting.is_hole:
             return cut.opens_line and not cut.is_item and not _is_inside(cut)
-        again = is_opening(without_marks(read_marks(cut.text, ()))) and (opening.is_item or not cut.is_item)
         after_block = self._before is not None and (self._before.is_item or self._before.kind != "text")
-        return cut.kind == "text" and (again or (not cut.is_item and cut.opens_line and after_block))
+        return cut.kind == "text" and not cut.is_item and cut.opens_line and after_block
 
 
 def _is_inside(cut: Cut) -> bool:

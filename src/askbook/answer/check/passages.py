@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from askbook.answer.check.literals import read_stems, to_plain
-from askbook.answer.units import Span, Unit, may_quote, split_blocks, split_sentences
+from askbook.answer.units import Span, Unit, may_quote, split_blocks
 from askbook.domain import Chunk
 
 NEAR = 4
@@ -101,8 +101,7 @@ def _split(text: str, unit: Unit) -> Iterator[Span]:
         case "code":
             yield from _lines(text, unit.start, unit.end)
         case _:
-            for start, end in split_sentences(text[unit.start : unit.end]):
-                yield unit.start + start, unit.start + end
+            yield unit.start, unit.end
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[Span]:

@@ -6,24 +6,20 @@ completed when a body is written.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
-from functools import cache
-from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, computed_field, create_model
 
-from askbook import domain
+from askbook.docstrings import read_field_docs
 
 
 def _describe_fields(schema: dict[str, Any], body: type[Body]) -> None:
     for name, shown in schema.get("properties", {}).items():
-        if said := _read_descriptions().get(body.made_from, {}).get(name):
+        if body.made_from and (said := read_field_docs(body.made_from).get(name)):
             shown.setdefault("description", said)
 
 
@@ -32,7 +28,7 @@ class Body(BaseModel):
     model_config = ConfigDict(
         from_attributes=True, validate_by_name=True, defer_build=True, json_schema_extra=_describe_fields
     )
-    made_from: ClassVar[str] = ""
+    made_from: ClassVar[type | None] = None
 
     @classmethod
     def of(cls, *values: object, **named: Any) -> Self:
@@ -62,24 +58,8 @@ def body_of(value: type, *left_out: str) -> type[Body]:
     hints = get_type_hints(value)
     named: dict[str, Any] = {kept.name: (hints[kept.name], ...) for kept in fields(value) if kept.name not in left_out}
     body = create_model(f"{value.__name__}Body", __base__=Body, **named)
-    body.made_from = value.__name__
+    body.made_from = value
     return body
-
-
-@cache
-def _read_descriptions() -> dict[str, dict[str, str]]:
-    """The docstrings of the fields, by the name of their class in `domain`."""
-    tree = ast.parse(Path(domain.__file__).read_text(encoding="utf-8"))
-    return {
-        shape.name: {
-            field.target.id: said.value.value
-            for field, said in pairwise(shape.body)
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-            if isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
-        }
-        for shape in tree.body
-        if isinstance(shape, ast.ClassDef)
-    }
 
 
 # --- addresses ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from askbook.api.answering import to_event, to_failure
 from askbook.api.failing import OpenAIError
 from askbook.api.requests import SessionId, clean_body
-from askbook.domain import MARK, Answer, AnswerEvent, Delta, Failed, Question, Refusal, Replied, Reply
+from askbook.domain import MARK, AnswerEvent, Delta, Failed, Question, Refusal, Replied, Reply
 from askbook.errors import InputError
 from askbook.shapes.answers import ChatResponse, ChatSource, CheckedStatement, RefusalBody
 from askbook.shapes.body import example, to_address
@@ -249,7 +249,7 @@ def _to_annotations(reply: Reply) -> list[Annotation]:
 
 def to_citations(reply: Reply) -> list[UrlCitation]:
     """Each mark in the text, with the page of its source."""
-    sources = {source.number: source for source in reply.sources} if isinstance(reply, Answer) else {}
+    sources = {source.number: source for source in reply.sources}
     return [
         UrlCitation(start_index=mark.start(), end_index=mark.end(), title=source.title, url=url)
         for mark in MARK.finditer(reply.text)

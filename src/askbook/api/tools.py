@@ -177,16 +177,16 @@ class BookReply(ToolResult):
     @classmethod
     def from_replied(cls, replied: Replied, thread_id: str, book_id: str) -> Self:
         reply, confidence = replied.reply, replied.reply.confidence
-        refused = isinstance(reply, Refusal)
+        refusal = reply if isinstance(reply, Refusal) else None
         return cls.of(
             reply,
-            answered=not refused,
-            citations=[] if refused else [Citation.of(source, source.passage.chunk) for source in reply.sources],
-            confidence=confidence.confidence_level if confidence and not refused else "insufficient",
+            answered=refusal is None,
+            citations=[Citation.of(source, source.passage.chunk) for source in reply.sources],
+            confidence=confidence.confidence_level if confidence and not refusal else "insufficient",
             confidence_score=round(confidence.average_similarity, 3) if confidence else 0.0,
-            refusal=reply.reason if refused else None,
-            advice=reply.advice if refused else None,
-            nearest=[BookPlace.of(passage.chunk) for passage in reply.nearest] if refused else [],
+            refusal=refusal and refusal.reason,
+            advice=refusal and refusal.advice,
+            nearest=[BookPlace.of(passage.chunk) for passage in refusal.nearest] if refusal else [],
             removed=[statement.text for statement in reply.removed],
             thread_id=thread_id,
             book_id=book_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterable
@@ -145,35 +146,13 @@ class Usage(BaseModel):
         return cls(prompt_tokens=tokens, total_tokens=tokens)
 
 
-class _Completion(OwnFields):
+class ChatCompletion(OwnFields):
     id: str
     created: int
     model: str
-
-
-class ChatCompletion(_Completion):
     object: Literal["chat.completion"] = "chat.completion"
     choices: list[Choice]
     usage: Usage
-
-
-class ChunkDelta(BaseModel):
-    role: Literal["assistant"] | None = None
-    content: str | None = None
-    annotations: list[Annotation] | None = None
-
-
-class ChunkChoice(BaseModel):
-    index: int = 0
-    delta: ChunkDelta
-    finish_reason: Literal["stop"] | None = None
-    logprobs: None = None
-
-
-class ChatCompletionChunk(_Completion):
-    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
-    choices: list[ChunkChoice]
-    usage: Usage | None = None
 
 
 class ModelInfo(BaseModel):
@@ -191,13 +170,45 @@ class ModelList(BaseModel):
 # --- how an answer is told ------------------------------------------------------------------------
 
 
-class CompletionWriter:
-    """An answer in OpenAI's words: whole, or piece by piece."""
+class AnswerWriter:
+    """An answer in OpenAI's words, piece by piece; each of its two wires says how a piece is written."""
 
+    _begun = False
+
+    def write(self, event: AnswerEvent) -> Iterable[bytes]:
+        if not self._begun:
+            self._begun = True
+            yield from self.write_beginning()
+        match event:
+            case Delta(text):
+                yield from self.write_text(text)
+            case Replied(reply):
+                # The deltas left out all of a refusal, and the notices.
+                if rest := (reply.text if isinstance(reply, Refusal) else "") + say_notices(reply):
+                    yield from self.write_text(rest)
+                yield from self.write_end(event)
+            case Failed(error):
+                yield self.write_error(OpenAIError.from_problem(to_failure(error)))
+            case _:
+                pass
+
+    def write_beginning(self) -> Iterable[bytes]:
+        raise NotImplementedError
+
+    def write_text(self, text: str) -> Iterable[bytes]:
+        raise NotImplementedError
+
+    def write_end(self, replied: Replied) -> Iterable[bytes]:
+        raise NotImplementedError
+
+    def write_error(self, error: OpenAIError) -> bytes:
+        raise NotImplementedError
+
+
+class CompletionWriter(AnswerWriter):
     def __init__(self, body: CompletionRequest, question: Question) -> None:
         self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": body.model}
         self._wants_usage = body.stream_options is not None and body.stream_options.include_usage
-        self._opened = False
         self._session_id = question.thread_id or ""
 
     def to_completion(self, replied: Replied) -> ChatCompletion:
@@ -206,36 +217,29 @@ class CompletionWriter:
         usage, ours = Usage.of(replied.account.tokens_used), to_own_fields(replied, self._session_id)
         return ChatCompletion(**self._head, choices=[Choice(message=message)], usage=usage, **ours)
 
-    def write(self, event: AnswerEvent) -> Iterable[bytes]:
-        match event:
-            case Delta(text):
-                yield self._write_delta(text)
-            case Replied(reply, account):
-                if rest := say_rest(reply):
-                    yield self._write_delta(rest)
-                last = ChunkChoice(delta=ChunkDelta(annotations=_to_annotations(reply)), finish_reason="stop")
-                yield self._write(choices=[last], **to_own_fields(event, self._session_id))
-                if self._wants_usage:
-                    yield self._write(choices=[], usage=Usage.of(account.tokens_used))
-                yield DONE
-            case Failed(error):
-                yield to_event(None, OpenAIError.from_problem(to_failure(error)).model_dump_json())
-            case _:
-                pass
+    def write_beginning(self) -> Iterable[bytes]:
+        yield self._write_choice({"role": "assistant", "content": ""})
 
-    def _write_delta(self, text: str) -> bytes:
-        role = None if self._opened else "assistant"
-        self._opened = True
-        return self._write(choices=[ChunkChoice(delta=ChunkDelta(role=role, content=text))])
+    def write_text(self, text: str) -> Iterable[bytes]:
+        yield self._write_choice({"content": text})
+
+    def write_end(self, replied: Replied) -> Iterable[bytes]:
+        annotations = [annotation.model_dump() for annotation in _to_annotations(replied.reply)]
+        ours = OwnFields(**to_own_fields(replied, self._session_id)).model_dump(mode="json", exclude_none=True)
+        yield self._write_choice({"annotations": annotations}, "stop", **ours)
+        if self._wants_usage:
+            yield self._write(choices=[], usage=Usage.of(replied.account.tokens_used).model_dump())
+        yield DONE
+
+    def write_error(self, error: OpenAIError) -> bytes:
+        return to_event(None, error.model_dump_json())
+
+    def _write_choice(self, delta: dict[str, Any], finish_reason: str | None = None, **told: object) -> bytes:
+        return self._write(choices=[{"index": 0, "delta": delta, "finish_reason": finish_reason}], **told)
 
     def _write(self, **told: object) -> bytes:
-        chunk = ChatCompletionChunk.model_validate({**self._head, **told})
-        return to_event(None, chunk.model_dump_json(exclude_none=True))
-
-
-def say_rest(reply: Reply) -> str:
-    """What the deltas left out: all of a refusal, and the notices."""
-    return (reply.text if isinstance(reply, Refusal) else "") + say_notices(reply)
+        chunk = {**self._head, "object": "chat.completion.chunk", **told}
+        return to_event(None, json.dumps(chunk, ensure_ascii=False))
 
 
 def say_notices(reply: Reply) -> str:

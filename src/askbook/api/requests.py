@@ -25,7 +25,6 @@ from askbook.domain import (
     Role,
     SearchMode,
 )
-from askbook.settings import Settings
 from askbook.shapes.body import example, from_address
 from askbook.store import database
 from askbook.store.keys import NAME_MAX
@@ -106,6 +105,7 @@ class ReaderProfile(RequestBody):
 class _QuestionBody(RequestBody):
     """What every question may carry, however it is sent."""
 
+    text: QuestionText
     top_k: int = Field(default=5, ge=1, le=TOP_K_MAX, description="Passages to answer from.")
     book_id: BookId | None = None
     session_id: SessionId | None = None
@@ -116,23 +116,17 @@ class _QuestionBody(RequestBody):
     module_filter: str | None = Field(default=None, max_length=200, description="Answer from this module alone.")
 
     @property
-    def text(self) -> str:
-        raise NotImplementedError
-
-    @property
     def user_id(self) -> str | None:
         return self.reader.user_id if self.reader else None
 
-    def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
-        return Question(
-            self.text,
-            Filters(book_id, module=self.module_filter),
-            session_id,
-            owner,
-            self.top_k if "top_k" in self.model_fields_set else settings.agent_top_k,
-            settings.agent_score_threshold,
-            self.selected_text,
-            Reader(**dict(self.reader)) if self.reader else None,
+    def to_question(self, made: Question) -> Question:
+        """`made`: of the text and the book, with what the settings say."""
+        return replace(
+            made,
+            filters=replace(made.filters, module=self.module_filter),
+            top_k=self.top_k if "top_k" in self.model_fields_set else made.top_k,
+            selected_text=self.selected_text,
+            reader=Reader(**dict(self.reader)) if self.reader else None,
         )
 
 
@@ -141,12 +135,8 @@ class AgentRequest(_QuestionBody):
 
     model_config = example(query="How do ROS 2 nodes communicate?", top_k=5, include_sources=True)
 
-    query: QuestionText = Field(description="The question, 1 to 1000 characters.")
+    text: QuestionText = Field(alias="query", description="The question, 1 to 1000 characters.")
     include_sources: bool = Field(default=True, description="Whether the answer names its sources.")
-
-    @property
-    def text(self) -> str:
-        return self.query
 
 
 class ChatRequest(_QuestionBody):
@@ -160,7 +150,7 @@ class ChatRequest(_QuestionBody):
         similarity_threshold=0.7,
     )
 
-    message: QuestionText = Field(description="The question, 1 to 1000 characters.")
+    text: QuestionText = Field(alias="message", description="The question, 1 to 1000 characters.")
     stream: bool = Field(default=False, description="Answer as server-sent events, as /chat/stream always does.")
     similarity_threshold: float = Field(
         default=0.7,
@@ -175,13 +165,8 @@ class ChatRequest(_QuestionBody):
         "nothing is searched, as for the number of chapters, there is no `retrieval` in either.",
     )
 
-    @property
-    def text(self) -> str:
-        return self.message
-
-    def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
-        question = super().to_question(book_id, owner, session_id, settings)
-        return replace(question, threshold=max(question.threshold, self.similarity_threshold))
+    def to_question(self, made: Question) -> Question:
+        return replace(super().to_question(made), threshold=max(made.threshold, self.similarity_threshold))
 
 
 Tag = Annotated[str, Field(min_length=1, max_length=64, pattern=NOT_BLANK)]

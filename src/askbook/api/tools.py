@@ -268,16 +268,10 @@ async def _search(visit: Visit, wanted: SearchBook) -> FoundPassages:
 
 async def _ask(visit: Visit, wanted: AskBook) -> BookReply:
     book = await visit.find_book(wanted.book_id)
-    settings = visit.askbook.settings
     thread_id = wanted.thread_id or str(uuid.uuid4())
-    question = Question(
-        wanted.question,
-        Filters(book.book_id),
-        thread_id,
-        visit.caller.owner,
-        settings.agent_top_k,
-        settings.agent_score_threshold,
-        reader=Reader(hardware_tier=wanted.hardware_tier) if wanted.hardware_tier else None,
+    reader = Reader(hardware_tier=wanted.hardware_tier) if wanted.hardware_tier else None
+    question = visit.askbook.make_question(
+        wanted.question, book.book_id, thread_id=thread_id, owner=visit.caller.owner, reader=reader
     )
     return BookReply.from_replied(await visit.answer(question), thread_id, book.public_id)
 

@@ -21,7 +21,7 @@ from askbook.cli.find import choose_book, tell_waiting
 from askbook.cli.formulas import show_formulas
 from askbook.cli.render import err, out, print_json, say_error, show_reply, show_step
 from askbook.cli.running import run_async
-from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Filters, Level, Question, Reader
+from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Level, Question, Reader
 from askbook.errors import AskbookError, InputError, Stopped
 from askbook.settings import Settings, load_settings
 from askbook.wiring import Askbook, open_askbook
@@ -119,14 +119,9 @@ async def _begin(
     if askbook.agent is not None:
         # The model's seconds count from the question on, so everything else is loaded before.
         await askbook.warm()
-    return Question(
-        text,
-        Filters(record.book_id),
-        thread,
-        top_k=askbook.settings.agent_top_k if top_k is None else top_k,
-        threshold=askbook.settings.agent_score_threshold,
-        reader=None if tier is None and level is None else Reader(hardware_tier=tier, proficiency_level=level),
-        streamed=not as_json,
+    reader = None if tier is None and level is None else Reader(hardware_tier=tier, proficiency_level=level)
+    return askbook.make_question(
+        text, record.book_id, thread_id=thread, top_k=top_k, reader=reader, streamed=not as_json
     )
 
 

@@ -14,7 +14,7 @@ from askbook.errors import InputError, NotFound
 from askbook.index.choices import check_choices
 from askbook.settings import load_settings
 from askbook.store.ledger import Ledger
-from askbook.wiring import open_askbook
+from askbook.wiring import SearchOptions, open_askbook
 
 
 def search(
@@ -63,7 +63,8 @@ def search(
             check_choices(filters, record)
             if mode != "keyword":
                 tell_waiting(record)
-            outcome = await askbook.search(text, filters, mode, limit, threshold, rerank or None)
+            how = SearchOptions(mode=mode, limit=limit, threshold=threshold, rerank=rerank or None)
+            outcome = await askbook.search(text, filters, **how)
             calibration = await askbook.calibrations.choose(record.book_id)
             for notice in filter(None, (calibration.notice, *outcome.notices)):
                 err.print(notice)

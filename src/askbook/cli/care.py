@@ -16,10 +16,9 @@ from rich.table import Table
 from askbook import __version__
 from askbook.book.reader import read_book
 from askbook.cli.book import ingest_folder, progress_bars
-from askbook.cli.find import choose_book
 from askbook.cli.render import clean, out, print_json, show_finished, show_problems
-from askbook.cli.running import run_async, run_with_store
-from askbook.domain import Job
+from askbook.cli.running import run_async, run_with_book, run_with_store
+from askbook.domain import BookRecord, Job
 from askbook.errors import AskbookError, DataInUse, ReaderUnavailable, RerankerUnavailable
 from askbook.index.rerankers.base import Reranker
 from askbook.ingest.verify import Verdict, repair_book, verify_book
@@ -93,21 +92,18 @@ def verify(
 ) -> None:
     """Prove that folder, ledger and index agree, and say what differs. Exit 1 when something does."""
 
-    async def check() -> tuple[Verdict, Job | None]:
-        opening = open_mending if repair else open_askbook
-        async with opening(load_settings()) as askbook:
-            record = await choose_book(askbook.ledger, book)
-            verdict = await _verify(askbook, record.book_id)
-            if verdict.agrees or not repair:
-                return verdict, None
-            await repair_book(verdict, askbook.ledger, askbook.index, embeds=askbook.embedder is not None)
-            folder = Path(record.folder)
-            with progress_bars() as watch:
-                found = read_book(folder, record.book_id)
-                job = await ingest_folder(askbook, folder, found, "incremental", watch)
-            return await _verify(askbook, record.book_id), job
+    async def check(askbook: Askbook, record: BookRecord) -> tuple[Verdict, Job | None]:
+        verdict = await _verify(askbook, record.book_id)
+        if verdict.agrees or not repair:
+            return verdict, None
+        await repair_book(verdict, askbook.ledger, askbook.index, embeds=askbook.embedder is not None)
+        folder = Path(record.folder)
+        with progress_bars() as watch:
+            found = read_book(folder, record.book_id)
+            job = await ingest_folder(askbook, folder, found, "incremental", watch)
+        return await _verify(askbook, record.book_id), job
 
-    verdict, job = run_async(check())
+    verdict, job = run_with_book(book, check, open_mending if repair else open_askbook)
     if as_json:
         told = ("book_id", "agrees", "files", "chunks", "points", "differences")
         print_json({name: getattr(verdict, name) for name in told})

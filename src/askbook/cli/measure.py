@@ -12,9 +12,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from askbook.cli.book import progress_bars
-from askbook.cli.find import choose_book
 from askbook.cli.render import clean, err, out, progress_bar
-from askbook.cli.running import run_async
+from askbook.cli.running import choose_book, run_async
 from askbook.errors import InputError
 from askbook.evals.figures import Changes, Figures, build_figures
 from askbook.evals.report import load_last_run, to_json, write_junit, write_report

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -170,42 +170,43 @@ class ModelList(BaseModel):
 # --- how an answer is told ------------------------------------------------------------------------
 
 
-class AnswerWriter:
-    """An answer in OpenAI's words, piece by piece; each of its two wires says how a piece is written."""
+class Wire(Protocol):
+    """How a piece of an answer is written on one of OpenAI's two wires."""
 
-    _begun = False
+    def write_beginning(self) -> Iterable[bytes]: ...
 
-    def write(self, event: AnswerEvent) -> Iterable[bytes]:
-        if not self._begun:
-            self._begun = True
-            yield from self.write_beginning()
+    def write_text(self, text: str) -> Iterable[bytes]: ...
+
+    def write_end(self, replied: Replied) -> Iterable[bytes]: ...
+
+    def write_error(self, error: OpenAIError) -> Iterable[bytes]: ...
+
+
+def write_on(wire: Wire) -> Callable[[AnswerEvent], Iterable[bytes]]:
+    begun = False
+
+    def write(event: AnswerEvent) -> Iterable[bytes]:
+        nonlocal begun
+        if not begun:
+            begun = True
+            yield from wire.write_beginning()
         match event:
             case Delta(text):
-                yield from self.write_text(text)
+                yield from wire.write_text(text)
             case Replied(reply):
                 # The deltas left out all of a refusal, and the notices.
                 if rest := (reply.text if isinstance(reply, Refusal) else "") + say_notices(reply):
-                    yield from self.write_text(rest)
-                yield from self.write_end(event)
+                    yield from wire.write_text(rest)
+                yield from wire.write_end(event)
             case Failed(error):
-                yield self.write_error(OpenAIError.from_problem(to_failure(error)))
+                yield from wire.write_error(OpenAIError.from_problem(to_failure(error)))
             case _:
                 pass
 
-    def write_beginning(self) -> Iterable[bytes]:
-        raise NotImplementedError
-
-    def write_text(self, text: str) -> Iterable[bytes]:
-        raise NotImplementedError
-
-    def write_end(self, replied: Replied) -> Iterable[bytes]:
-        raise NotImplementedError
-
-    def write_error(self, error: OpenAIError) -> bytes:
-        raise NotImplementedError
+    return write
 
 
-class CompletionWriter(AnswerWriter):
+class CompletionWriter:
     def __init__(self, body: CompletionRequest, question: Question) -> None:
         self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": body.model}
         self._wants_usage = body.stream_options is not None and body.stream_options.include_usage
@@ -231,8 +232,8 @@ class CompletionWriter(AnswerWriter):
             yield self._write(choices=[], usage=Usage.of(replied.account.tokens_used).model_dump())
         yield DONE
 
-    def write_error(self, error: OpenAIError) -> bytes:
-        return to_event(None, error.model_dump_json())
+    def write_error(self, error: OpenAIError) -> Iterable[bytes]:
+        yield to_event(None, error.model_dump_json())
 
     def _write_choice(self, delta: dict[str, Any], finish_reason: str | None = None, **told: object) -> bytes:
         return self._write(choices=[{"index": 0, "delta": delta, "finish_reason": finish_reason}], **told)

@@ -16,7 +16,6 @@ from askbook.api.completions import (
     ANY_BOOK,
     MESSAGES_MAX,
     TEXT_MAX,
-    AnswerWriter,
     ModelName,
     OwnFields,
     Said,
@@ -121,7 +120,7 @@ def read_session_id(response_id: str) -> str:
     return str(uuid.UUID(named[1]))
 
 
-class ResponseWriter(AnswerWriter):
+class ResponseWriter:
     def __init__(self, body: ResponseRequest, question: Question) -> None:
         self._session_id = question.thread_id or ""
         self._response = ResponseBody(
@@ -169,10 +168,10 @@ class ResponseWriter(AnswerWriter):
         yield self._write("response.output_item.done", output_index=0, item=item)
         yield self._write("response.completed", response=response)
 
-    def write_error(self, error: OpenAIError) -> bytes:
+    def write_error(self, error: OpenAIError) -> Iterable[bytes]:
         # The client raises on `error`, as in every stream; the other fields are this event's own.
         told = error.error.model_dump()
-        return self._write("error", **{name: told[name] for name in ("message", "param", "code")}, error=told)
+        yield self._write("error", **{name: told[name] for name in ("message", "param", "code")}, error=told)
 
     def _write_part(self, kind: str, **more: Any) -> bytes:
         return self._write(kind, item_id=self._item_id, output_index=0, content_index=0, **more)

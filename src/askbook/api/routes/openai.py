@@ -21,6 +21,7 @@ from askbook.api.completions import (
     ModelInfo,
     ModelList,
     SentMessage,
+    write_on,
 )
 from askbook.api.openapi import MAYBE_COMPLETION_STREAM, MAYBE_RESPONSE_STREAM, errors
 from askbook.api.requests import BOOK_ID, SessionHeader
@@ -48,7 +49,7 @@ async def complete(
     question, askbook = await _read_question(running, caller, body.model, body.messages, body.session_id or session_id)
     writer = CompletionWriter(body, question)
     if body.stream:
-        return await stream_reply(running, question, writer.write, askbook)
+        return await stream_reply(running, question, write_on(writer), askbook)
     return writer.to_completion(await get_reply(running, request, question, askbook))
 
 
@@ -78,7 +79,7 @@ async def respond(
     question, askbook = await _read_question(running, caller, body.model, told, session_id)
     writer = ResponseWriter(body, question)
     if body.stream:
-        return await stream_reply(running, question, writer.write, askbook)
+        return await stream_reply(running, question, write_on(writer), askbook)
     return writer.to_response(await get_reply(running, request, question, askbook))
 
 

@@ -119,7 +119,7 @@ def _print_figures(figures: Figures, folder: Path) -> None:
         for head in (*told.texts, *told.numbers):
             table.add_column(head, justify="left" if head in told.texts else "right")
         for row in told.rows:
-            table.add_row(*(Text(clean(cell)) for cell in row), style="bold" if row[0] else "dim")
+            table.add_row(*(Text(clean(cell)) for cell in row), style="bold" if row[0] else "")
         out.print(table)
         out.print()
     for measured in figures.sets:

@@ -72,7 +72,7 @@ def _table(table: Table) -> str:
     written: list[str] = []
     for tag, cells in (("th", (*table.texts, *table.numbers)), *(("td", row) for row in table.rows)):
         row = (f'<{tag} class="{kind}">{escape(cell)}</{tag}>' for kind, cell in zip(kinds, cells, strict=True))
-        written.append(f'<tr class="{"first" if cells[0] else "soft"}">{"".join(row)}</tr>')
+        written.append(f"<tr>{''.join(row)}</tr>")
     return f'<div class="scroll"><table>{"".join(written)}</table></div>'
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 def read_field_docs(owner: type) -> Mapping[str, str]:
     """Each field's docstring, on one line."""
-    return _read_classes(owner.__module__)[owner.__name__]
+    return _read_classes(owner.__module__).get(owner.__name__, {})
 
 
 @cache

@@ -16,7 +16,7 @@ from askbook.api.requests import SessionId, clean_body
 from askbook.domain import MARK, AnswerEvent, Delta, Failed, Question, Refusal, Replied, Reply
 from askbook.errors import InputError
 from askbook.shapes.answers import ChatResponse, ChatSource, CheckedStatement, RefusalBody
-from askbook.shapes.body import example, to_address
+from askbook.shapes.body import describe, example, to_address
 
 ANY_BOOK = "askbook"
 """The model's name for the only book there is, or for the first; `askbook/ID` names one."""
@@ -40,7 +40,7 @@ DONE = b"data: [DONE]\n\n"
 class Sent(BaseModel):
     """Unknown fields are ignored: a client may send what only its usual service knows."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", json_schema_extra=describe)
 
     _clean = model_validator(mode="before")(clean_body)
 
@@ -74,16 +74,12 @@ class CompletionRequest(Sent):
     model_config = example(model=ANY_BOOK, messages=[{"role": "user", "content": "What is a URDF file?"}])
 
     model: ModelName
-    messages: list[SentMessage] = Field(
-        min_length=1,
-        max_length=MESSAGES_MAX,
-        description="The last is the question; those before are its conversation.",
-    )
+    messages: list[SentMessage] = Field(min_length=1, max_length=MESSAGES_MAX)
+    """The last is the question; those before are its conversation."""
     stream: bool = False
     stream_options: StreamOptions | None = None
-    session_id: SessionId | None = Field(
-        default=None, description="Go on with a conversation that askbook keeps, in place of the earlier messages."
-    )
+    session_id: SessionId | None = None
+    """Go on with a conversation that askbook keeps, in place of the earlier messages."""
 
 
 # --- what is told ---------------------------------------------------------------------------------

@@ -45,13 +45,11 @@ class ResponseRequest(Sent):
     model_config = example(model=ANY_BOOK, input="What is a URDF file?")
 
     model: ModelName
-    input: Annotated[str, Field(max_length=TEXT_MAX)] | Annotated[list[InputItem], Field(max_length=MESSAGES_MAX)] = (
-        Field(description="The question; or messages, of which the last asks, and those before are its conversation.")
-    )
+    input: Annotated[str, Field(max_length=TEXT_MAX)] | Annotated[list[InputItem], Field(max_length=MESSAGES_MAX)]
+    """The question; or messages, of which the last asks, and those before are its conversation."""
     stream: bool = False
-    previous_response_id: str | None = Field(
-        default=None, max_length=100, description="Go on from this response, in place of the earlier messages."
-    )
+    previous_response_id: str | None = Field(default=None, max_length=100)
+    """Go on from this response, in place of the earlier messages."""
     session_id: SessionId | None = Field(default=None, description="The same, by askbook's own name for it.")
 
 

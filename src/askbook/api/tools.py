@@ -69,16 +69,12 @@ class Arguments(RequestBody):
 
 
 class SearchBook(Arguments):
-    query: str = Field(
-        min_length=QUERY_MIN,
-        max_length=QUERY_MAX,
-        description="What to look for: a question or a topic. Keep names, identifiers and numbers as they are.",
-    )
+    query: str = Field(min_length=QUERY_MIN, max_length=QUERY_MAX)
+    """What to look for: a question or a topic. Keep names, identifiers and numbers as they are."""
     book_id: BookId | None = None
     limit: int = Field(default=5, ge=1, le=LIMIT_MAX, description="How many passages.")
-    module: str | None = Field(
-        default=None, max_length=200, description="Only this module; list_books names the modules."
-    )
+    module: str | None = Field(default=None, max_length=200)
+    """Only this module; list_books names the modules."""
     chapter_min: WholeNumber | None = Field(default=None, description="Only from this chapter on.")
     chapter_max: WholeNumber | None = Field(default=None, description="Only up to this chapter, itself included.")
     lesson_id: LessonId | None = Field(default=None, description="Only in this lesson.")
@@ -86,21 +82,17 @@ class SearchBook(Arguments):
 
 
 class AskBook(Arguments):
-    question: QuestionText = Field(
-        description="One question, in full sentences, as its reader would ask it; 1 to 1000 characters."
-    )
+    question: QuestionText
+    """One question, in full sentences, as its reader would ask it; 1 to 1000 characters."""
     book_id: BookId | None = None
-    thread_id: Annotated[str, Field(pattern=UUID4)] | None = Field(
-        default=None,
-        description="For a follow-up: the thread_id of the answer before. “Tell me more” is then understood.",
-    )
+    thread_id: Annotated[str, Field(pattern=UUID4)] | None = None
+    """For a follow-up: the thread_id of the answer before. “Tell me more” is then understood."""
     hardware_tier: Tier | None = None
 
 
 class ReadLesson(Arguments):
-    lesson: str = Field(
-        min_length=1, max_length=2000, description="A lesson_id or a url, as search_book and ask_book give them."
-    )
+    lesson: str = Field(min_length=1, max_length=2000)
+    """A lesson_id or a url, as search_book and ask_book give them."""
     book_id: BookId | None = None
     part: int = Field(default=1, ge=1, description="A long lesson comes in parts; the first one says how many.")
 

@@ -76,10 +76,8 @@ class Retrieved(Body):
 
     retrieved_at: datetime
     filter_applied: str | None = Field(description="The prefix of an address or a heading that it was kept to.")
-    query_embedding: list[float] | None = Field(
-        description="The question's vector, where `include_embedding` asked for it; null where the words alone were "
-        "searched."
-    )
+    query_embedding: list[float] | None
+    """The question's vector, where `include_embedding` asked for it; null where the words alone were searched."""
     query_keywords: QueryKeywords | None = Field(description="The weights of its words, likewise.")
 
     @classmethod
@@ -128,15 +126,13 @@ class ConfidenceMetrics(Body):
     average_similarity: Share
     min_similarity: Share
     max_similarity: Share
-    num_chunks: Count = Field(
-        description="The best passages that were found, five at most, whatever `top_k` leaves of them."
-    )
+    num_chunks: Count
+    """The best passages that were found, five at most, whatever `top_k` leaves of them."""
     chunk_diversity: Share
     confidence_level: ConfidenceLevel
     should_answer: bool
-    chance: Share | None = Field(
-        default=None, description="How often a text like the one shown answers; null where nothing was read."
-    )
+    chance: Share | None = None
+    """How often a text like the one shown answers; null where nothing was read."""
 
 
 class SearchSignals(Body):
@@ -165,9 +161,8 @@ class Explanation(Body):
     signals: SearchSignals
     refusal: RefusalReason | None
     advice: str | None
-    nearest: list[SearchResult] = Field(
-        description="What was found; of a refusal, the best passage of each of the nearest sections."
-    )
+    nearest: list[SearchResult]
+    """What was found; of a refusal, the best passage of each of the nearest sections."""
 
 
 # --- sources --------------------------------------------------------------------------------------
@@ -430,11 +425,9 @@ class ChatResponse(Body):
     notices: Notices
     removed: Removed
     metadata: ResponseMetadata
-    retrieval: RetrievalResult | None = Field(
-        default=None,
-        description="What was found, where `include_embedding` asked for it; a stream has it as an event. Null where "
-        "nothing was searched.",
-    )
+    retrieval: RetrievalResult | None = None
+    """What was found, where `include_embedding` asked for it; a stream has it as an event. Null where nothing was
+    searched."""
 
     @classmethod
     def from_replied(cls, replied: Replied, session_id: str, user_id: str | None = None) -> Self:

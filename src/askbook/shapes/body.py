@@ -17,17 +17,17 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, computed_fie
 from askbook.docstrings import read_field_docs
 
 
-def _describe_fields(schema: dict[str, Any], body: type[Body]) -> None:
-    for name, shown in schema.get("properties", {}).items():
-        if body.made_from and (said := read_field_docs(body.made_from).get(name)):
-            shown.setdefault("description", said)
+def describe(schema: dict[str, Any], body: type[BaseModel]) -> None:
+    """Fields that say nothing of themselves have their docstrings, or those of the value that the body is made from."""
+    for owner in (*body.__mro__, getattr(body, "made_from", None)):
+        if owner is not None and owner.__module__.startswith("askbook."):
+            for name, said in read_field_docs(owner).items():
+                schema.get("properties", {}).get(name, {}).setdefault("description", said)
 
 
 class Body(BaseModel):
     # A command that prints one body does not build the others.
-    model_config = ConfigDict(
-        from_attributes=True, validate_by_name=True, defer_build=True, json_schema_extra=_describe_fields
-    )
+    model_config = ConfigDict(from_attributes=True, validate_by_name=True, defer_build=True, json_schema_extra=describe)
     made_from: ClassVar[type | None] = None
 
     @classmethod
@@ -50,7 +50,12 @@ def taken_from(attribute: str, description: str | None = None) -> Any:
 
 def example(**named: Any) -> ConfigDict:
     """A body as the API's page shows it."""
-    return ConfigDict(json_schema_extra={"examples": [named]})
+
+    def show(schema: dict[str, Any], body: type[BaseModel]) -> None:
+        describe(schema, body)
+        schema["examples"] = [named]
+
+    return ConfigDict(json_schema_extra=show)
 
 
 def body_of(value: type, *left_out: str) -> type[Body]:

@@ -1,6 +1,7 @@
 // The chat page: what is asked, what is answered, and what stands around it.
 
 import { Problem, askStream, call, copyButton, icon, make, renderAnswer, renderReply, toPlainText } from "./answer.js";
+import { capital } from "./dom.js";
 import { attempt, empty, renderThumbs, showAsking, wireComposer } from "./asking.js";
 import { renderFilters } from "./filters.js";
 import { renderKeyForm } from "./keyform.js";
@@ -187,10 +188,9 @@ function levelOf(confidence) {
 
 async function ask(text) {
   const question = text.trim();
-  if (!question || state.asking) return;
   // Entered before the page has its book: the field keeps it, and `openBook` asks it.
-  state.entered = !state.contents;
-  if (state.entered) return;
+  state.entered = question !== "" && !state.contents;
+  if (!question || state.asking || state.entered) return;
   const attached = state.attached;
   $("thread").querySelector(".welcome")?.remove();
   addQuestion(question, attached);
@@ -346,7 +346,7 @@ function renderTrouble(problem, again) {
   return make(
     "div",
     { class: "trouble", role: "alert" },
-    make("h2", {}, `${problem.message[0].toUpperCase()}${problem.message.slice(1)}`),
+    make("h2", {}, capital(problem.message)),
     make("p", {}, advice),
     make("button", { type: "button", class: "button", onclick: again }, "Try again"),
   );

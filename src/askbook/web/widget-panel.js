@@ -1,6 +1,7 @@
 // The widget's panel: a conversation with one book, in a shadow root of its own, on a page that is somebody else's.
 
 import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, safeAddress, showMath, titleOf, wordsOf } from "./answer.js";
+import { capital } from "./dom.js";
 import { empty, renderThumbs, showAsking, wireComposer } from "./asking.js";
 
 const READER = "askbook-reader";
@@ -207,8 +208,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
 }
 
 function renderProblem(problem, again) {
-  const words = problem.message.charAt(0).toUpperCase() + problem.message.slice(1);
-  return make("div", { class: "problem", role: "alert" }, make("p", {}, `${words}. ${problem.detail || ""}`), make("button", { type: "button", class: "button", onclick: again }, "Try again"));
+  return make("div", { class: "problem", role: "alert" }, make("p", {}, `${capital(problem.message)}. ${problem.detail || ""}`), make("button", { type: "button", class: "button", onclick: again }, "Try again"));
 }
 
 // --- the page it is on -----------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from askbook.domain import (
     IngestMode,
     Job,
     Passage,
+    Question,
     Reader,
     Reply,
     SearchMode,
@@ -103,7 +104,7 @@ class OpenBook:
                 yield event
 
     async def _follow(self, text: str, asked: QuestionOptions, streamed: bool) -> AsyncGenerator[AnswerEvent]:
-        question = self._askbook.make_question(text, self.book_id, streamed=streamed, **asked)
+        question = Question(text, Filters(self.book_id), streamed=streamed, **{**self._askbook.limits, **asked})
         async with aclosing(self._askbook.ask(question)) as events:
             async for event in events:
                 if isinstance(event, Failed):

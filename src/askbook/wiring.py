@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 from pydantic import SecretStr
 from sqlalchemy.engine import URL
@@ -60,6 +60,11 @@ THROWN_AWAY = (
 )
 Service = Literal["model", "embedder", "reranker"]
 """Services that may be remote, each with a breaker. Index, database and Redis are pinged (`api.watch`)."""
+
+
+class Limits(TypedDict):
+    top_k: int
+    threshold: float
 
 
 class SearchOptions(TypedDict, total=False):
@@ -133,11 +138,10 @@ class Askbook(Store):
         )
         return ask(parts, question)
 
-    def make_question(self, text: str, book_id: str, **asked: Any) -> Question:
-        """What is left out or None is as the settings say, or as `Question` does."""
-        limits = {"top_k": self.settings.agent_top_k, "threshold": self.settings.agent_score_threshold}
-        given = {name: value for name, value in asked.items() if value is not None}
-        return Question(text, Filters(book_id), **(limits | given))
+    @property
+    def limits(self) -> Limits:
+        """Those of a question that has none of its own."""
+        return {"top_k": self.settings.agent_top_k, "threshold": self.settings.agent_score_threshold}
 
     async def search(self, text: str, filters: Filters, **how: Unpack[SearchOptions]) -> SearchOutcome:
         """A search whose scores are the calibrated relevance that every door shows."""

@@ -118,12 +118,12 @@ class _QuestionBody(RequestBody):
     def user_id(self) -> str | None:
         return self.reader.user_id if self.reader else None
 
-    def to_question(self, made: Question) -> Question:
-        """`made`: of the text and the book, with what the settings say."""
+    def complete(self, asked: Question) -> Question:
+        """`asked`: of the text and the book, with the limits of the settings."""
         return replace(
-            made,
-            filters=replace(made.filters, module=self.module_filter),
-            top_k=self.top_k if "top_k" in self.model_fields_set else made.top_k,
+            asked,
+            filters=replace(asked.filters, module=self.module_filter),
+            top_k=self.top_k if "top_k" in self.model_fields_set else asked.top_k,
             selected_text=self.selected_text,
             reader=Reader(**dict(self.reader)) if self.reader else None,
         )
@@ -158,8 +158,8 @@ class ChatRequest(_QuestionBody):
     """Send the question's vectors along: in `retrieval`, an event of a stream, else a field. Where nothing is
     searched, as for the number of chapters, there is no `retrieval` in either."""
 
-    def to_question(self, made: Question) -> Question:
-        return replace(super().to_question(made), threshold=max(made.threshold, self.similarity_threshold))
+    def complete(self, asked: Question) -> Question:
+        return replace(super().complete(asked), threshold=max(asked.threshold, self.similarity_threshold))
 
 
 Tag = Annotated[str, Field(min_length=1, max_length=64, pattern=NOT_BLANK)]

@@ -262,9 +262,8 @@ async def _ask(visit: Visit, wanted: AskBook) -> BookReply:
     book = await visit.find_book(wanted.book_id)
     thread_id = wanted.thread_id or str(uuid.uuid4())
     reader = Reader(hardware_tier=wanted.hardware_tier) if wanted.hardware_tier else None
-    question = visit.askbook.make_question(
-        wanted.question, book.book_id, thread_id=thread_id, owner=visit.caller.owner, reader=reader
-    )
+    filters, limits = Filters(book.book_id), visit.askbook.limits
+    question = Question(wanted.question, filters, thread_id, visit.caller.owner, reader=reader, **limits)
     return BookReply.from_replied(await visit.answer(question), thread_id, book.public_id)
 
 

@@ -21,7 +21,7 @@ from askbook.cli.find import tell_waiting
 from askbook.cli.formulas import show_formulas
 from askbook.cli.render import err, out, print_json, say_error, show_reply, show_step
 from askbook.cli.running import run_with_book
-from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Level, Question, Reader
+from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Filters, Level, Question, Reader
 from askbook.errors import AskbookError, InputError, Stopped
 from askbook.settings import Settings
 from askbook.wiring import Askbook
@@ -114,9 +114,8 @@ async def _begin(
         # The model's seconds count from the question on, so everything else is loaded before.
         await askbook.warm()
     reader = None if tier is None and level is None else Reader(hardware_tier=tier, proficiency_level=level)
-    return askbook.make_question(
-        text, record.book_id, thread_id=thread, top_k=top_k, reader=reader, streamed=not as_json
-    )
+    question = Question(text, Filters(record.book_id), thread, reader=reader, streamed=not as_json, **askbook.limits)
+    return question if top_k is None else replace(question, top_k=top_k)
 
 
 # --- a conversation -------------------------------------------------------------------------------

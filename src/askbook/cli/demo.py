@@ -15,6 +15,7 @@ from askbook.cli.converse import take_turn
 from askbook.cli.render import out, show_finished
 from askbook.cli.running import run_async
 from askbook.cli.serve import Port, listen, run_server
+from askbook.domain import Filters, Question
 from askbook.errors import InputError
 from askbook.lock import Server, find_server
 from askbook.settings import Settings, load_settings
@@ -67,5 +68,5 @@ async def _ingest_and_ask(settings: Settings, folder: Path, text: str, as_json: 
             show_finished(job)
         if not as_json:
             out.print(f'\naskbook ask "{text}"\n')
-        await take_turn(askbook, askbook.make_question(text, book.book_id), as_json=as_json)
+        await take_turn(askbook, Question(text, Filters(book.book_id), **askbook.limits), as_json=as_json)
         return askbook.server

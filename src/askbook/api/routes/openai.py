@@ -27,7 +27,7 @@ from askbook.api.openapi import MAYBE_COMPLETION_STREAM, MAYBE_RESPONSE_STREAM, 
 from askbook.api.requests import BOOK_ID, SessionHeader
 from askbook.api.responses import InputItem, ResponseBody, ResponseRequest, ResponseWriter, read_session_id
 from askbook.api.running import Reader, Running, Up
-from askbook.domain import BookRecord, Message, Question, Thread, to_internal_id
+from askbook.domain import BookRecord, Filters, Message, Question, Thread, to_internal_id
 from askbook.errors import InputError
 from askbook.store.threads import Threads
 from askbook.wiring import Askbook
@@ -111,9 +111,8 @@ async def _read_question(
     spoken = [message for message in told if message.role in ("user", "assistant")]
     if not spoken or spoken[-1].role != "user":
         raise InputError("the last message must be the user's", "It is the question.")
-    question = running.askbook.make_question(
-        spoken[-1].text, book.book_id, thread_id=session_id or str(uuid.uuid4()), owner=caller.owner
-    )
+    thread_id, limits = session_id or str(uuid.uuid4()), running.askbook.limits
+    question = Question(spoken[-1].text, Filters(book.book_id), thread_id, caller.owner, **limits)
     if session_id:
         return question, running.askbook
     brought = _ClientThreads(running.askbook.threads, _to_messages(spoken[:-1]))

@@ -15,11 +15,12 @@ MAY_SEE = {
     "domain": set(),
     "errors": set(),
     "cache": set(),
+    "docstrings": set(),
     "onnx": {"errors"},
     "breaker": set(),
     "formulas": set(),
     "lock": {"errors"},
-    "settings": WORDS,
+    "settings": WORDS | {"docstrings"},
     "book": WORDS,
     "index": WORDS | {"cache", "onnx", "breaker"},
     "reading": WORDS | {"cache", "onnx"},
@@ -29,7 +30,7 @@ MAY_SEE = {
     "backup": WORDS | {"index", "store"},
     "wiring": WORDS
     | {"breaker", "settings", "lock", "book", "index", "reading", "store", "ingest", "answer", "backup"},
-    "shapes": WORDS | {"answer", "book"},
+    "shapes": WORDS | {"docstrings", "answer", "book"},
     "python": WORDS | {"settings", "wiring", "answer", "book", "index"},
     "api": WORDS
     | {"formulas", "breaker", "settings", "wiring", "shapes", "answer", "book", "index", "store", "ingest"},

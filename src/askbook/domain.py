@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 SearchMode = Literal["hybrid", "dense", "keyword"]
 IngestMode = Literal["incremental", "full", "recreate"]
@@ -416,6 +416,10 @@ class Refusal:
     confidence: Confidence | None = None
     removed: tuple[Statement, ...] = ()
     notices: tuple[str, ...] = ()
+    # Of an answer alone.
+    sources: ClassVar[tuple[Source, ...]] = ()
+    statements: ClassVar[tuple[Statement, ...]] = ()
+    answered_by: ClassVar[AnsweredBy | None] = None
 
 
 Reply = Answer | Refusal

@@ -28,7 +28,7 @@ from askbook.domain import (
 from askbook.errors import InputError, JobFailed, NotFound
 from askbook.index.choices import check_choices
 from askbook.settings import Settings, load_settings
-from askbook.wiring import Askbook, open_askbook
+from askbook.wiring import Askbook, SearchOptions, open_askbook
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -89,7 +89,8 @@ class OpenBook:
         """The passages that fit, the best first."""
         filters = Filters(self.book_id, **only)
         check_choices(filters, await self._askbook.ledger.load_book(self.book_id))
-        return (await self._askbook.search(text, filters, mode, limit, threshold, rerank)).passages
+        how = SearchOptions(mode=mode, limit=limit, threshold=threshold, rerank=rerank)
+        return (await self._askbook.search(text, filters, **how)).passages
 
     async def ask(self, text: str, **asked: Unpack[QuestionOptions]) -> Reply:
         """An Answer with its sources, or a Refusal that says why."""
@@ -103,9 +104,7 @@ class OpenBook:
                 yield event
 
     async def _follow(self, text: str, asked: QuestionOptions, streamed: bool) -> AsyncGenerator[AnswerEvent]:
-        settings = self._askbook.settings
-        defaults: QuestionOptions = {"top_k": settings.agent_top_k, "threshold": settings.agent_score_threshold}
-        question = Question(text, Filters(self.book_id), streamed=streamed, **{**defaults, **asked})
+        question = Question(text, Filters(self.book_id), streamed=streamed, **{**self._askbook.limits, **asked})
         async with aclosing(self._askbook.ask(question)) as events:
             async for event in events:
                 if isinstance(event, Failed):

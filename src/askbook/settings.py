@@ -18,6 +18,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from askbook.docstrings import read_field_docs
 from askbook.domain import CheckChoice, UnsupportedChoice
 from askbook.errors import InputError
 
@@ -39,210 +40,127 @@ PLACE = ("askbook_home", "database_url", "qdrant_url", "qdrant_api_key")
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True)
 
-    askbook_home: Path = Field(
-        default=user_data_path("askbook", appauthor=False), description="Folder that holds askbook's data."
-    )
-    database_url: SecretStr | None = Field(
-        default=None,
-        description="PostgreSQL (postgresql://…) or SQLite (sqlite:///…). Default: a SQLite file in ASKBOOK_HOME.",
-    )
-    qdrant_url: str | None = Field(
-        default=None, description="Qdrant server. Default: Qdrant Edge inside the process, on disk in ASKBOOK_HOME."
-    )
-    qdrant_api_key: SecretStr | None = Field(default=None, description="Key of the Qdrant server.")
-    qdrant_collection_name: str = Field(
-        default="askbook", description="Collection that holds the chunks.", pattern=r"^[A-Za-z0-9_-]{1,64}$"
-    )
-    qdrant_shards: int = Field(
-        default=1,
-        description="Into how many shards a new collection is cut; one for each node at least.",
-        ge=1,
-        le=1024,
-    )
-    qdrant_replicas: int = Field(
-        default=1, description="On how many nodes each shard of a new collection lies.", ge=1, le=64
-    )
-    qdrant_on_disk: bool = Field(
-        default=False, description="Whether the vectors of a new collection are read from disk, not kept in memory."
-    )
-    qdrant_quantization: QuantizationChoice = Field(
-        default="none",
-        description="Whether a new collection is searched by smaller vectors first: none, or scalar (a quarter of "
-        "the memory).",
-    )
-    askbook_embedder: EmbedderChoice = Field(
-        default="local",
-        description="Who embeds: local (MiniLM on this machine), openai, cohere, or none (keywords only).",
-    )
-    askbook_embedder_folder: Path | None = Field(
-        default=None, description="Folder with model.onnx and tokenizer.json to use in place of the local MiniLM."
-    )
-    askbook_embedder_threads: int = Field(
-        default=0,
-        description="Threads of a local embedder, reranker or reader; 0 means one for each core.",
-        ge=0,
-        le=256,
-    )
-    askbook_reranker: RerankerChoice = Field(
-        default="none",
-        description="Who puts the best passages of a hybrid search in order: none, cohere, or local (a cross-encoder "
-        "on this machine).",
-    )
-    askbook_reranker_folder: Path | None = Field(
-        default=None, description="Folder with model.onnx and tokenizer.json of the local reranker."
-    )
-    askbook_reranker_seconds: float = Field(
-        default=2.0,
-        description="How long reranking may take, as a part of the search; after that the passages stay as they were "
-        "found.",
-        gt=0,
-        le=600,
-    )
-    askbook_reader: ReaderChoice | Path = Field(
-        default="bundled",
-        description="Who reads what was found: bundled (the model that comes with askbook), a folder with "
-        "reader.onnx, or none.",
-    )
-    askbook_confidence: ConfidenceChoice = Field(
-        default="calibrated",
-        description="What scores and confidence mean: calibrated (a measured chance), or raw (the embedder's cosine, "
-        "which then also decides the order).",
-    )
-    openai_api_key: SecretStr | None = Field(default=None, description="Key of OpenAI or a compatible service.")
-    openai_base_url: str = Field(
-        default="https://api.openai.com/v1", description="Address of OpenAI or a compatible service."
-    )
-    openai_model: str = Field(default="gpt-4o-mini", description="Model that writes answers.", min_length=1)
-    openai_api: ModelApi = Field(
-        default="chat",
-        description="How the model is called: chat (chat.completions, every service has it) or responses.",
-    )
-    openai_embedding_model: str = Field(
-        default="text-embedding-3-small", description="Embedding model at OPENAI_BASE_URL."
-    )
-    cohere_api_key: SecretStr | None = Field(default=None, description="Key of Cohere or a compatible service.")
-    cohere_base_url: str = Field(
-        default="https://api.cohere.com", description="Address of Cohere or a compatible service."
-    )
-    cohere_model: str = Field(default="embed-english-v3.0", description="Embedding model at Cohere.")
-    cohere_rerank_model: str = Field(default="rerank-v3.5", description="Reranking model at COHERE_BASE_URL.")
+    askbook_home: Path = user_data_path("askbook", appauthor=False)
+    """Folder that holds askbook's data."""
+    database_url: SecretStr | None = None
+    """PostgreSQL (postgresql://…) or SQLite (sqlite:///…). Default: a SQLite file in ASKBOOK_HOME."""
+    qdrant_url: str | None = None
+    """Qdrant server. Default: Qdrant Edge inside the process, on disk in ASKBOOK_HOME."""
+    qdrant_api_key: SecretStr | None = None
+    """Key of the Qdrant server."""
+    qdrant_collection_name: str = Field(default="askbook", pattern=r"^[A-Za-z0-9_-]{1,64}$")
+    """Collection that holds the chunks."""
+    qdrant_shards: int = Field(default=1, ge=1, le=1024)
+    """Into how many shards a new collection is cut; one for each node at least."""
+    qdrant_replicas: int = Field(default=1, ge=1, le=64)
+    """On how many nodes each shard of a new collection lies."""
+    qdrant_on_disk: bool = False
+    """Whether the vectors of a new collection are read from disk, not kept in memory."""
+    qdrant_quantization: QuantizationChoice = "none"
+    """Whether a new collection is searched by smaller vectors first: none, or scalar (a quarter of the memory)."""
+    askbook_embedder: EmbedderChoice = "local"
+    """Who embeds: local (MiniLM on this machine), openai, cohere, or none (keywords only)."""
+    askbook_embedder_folder: Path | None = None
+    """Folder with model.onnx and tokenizer.json to use in place of the local MiniLM."""
+    askbook_embedder_threads: int = Field(default=0, ge=0, le=256)
+    """Threads of a local embedder, reranker or reader; 0 means one for each core."""
+    askbook_reranker: RerankerChoice = "none"
+    """Who puts the best passages of a hybrid search in order: none, cohere, or local (a cross-encoder on this
+    machine)."""
+    askbook_reranker_folder: Path | None = None
+    """Folder with model.onnx and tokenizer.json of the local reranker."""
+    askbook_reranker_seconds: float = Field(default=2.0, gt=0, le=600)
+    """How long reranking may take, as a part of the search; after that the passages stay as they were found."""
+    askbook_reader: ReaderChoice | Path = "bundled"
+    """Who reads what was found: bundled (the model that comes with askbook), a folder with reader.onnx, or none."""
+    askbook_confidence: ConfidenceChoice = "calibrated"
+    """What scores and confidence mean: calibrated (a measured chance), or raw (the embedder's cosine, which then
+    also decides the order)."""
+    openai_api_key: SecretStr | None = None
+    """Key of OpenAI or a compatible service."""
+    openai_base_url: str = "https://api.openai.com/v1"
+    """Address of OpenAI or a compatible service."""
+    openai_model: str = Field(default="gpt-4o-mini", min_length=1)
+    """Model that writes answers."""
+    openai_api: ModelApi = "chat"
+    """How the model is called: chat (chat.completions, every service has it) or responses."""
+    openai_embedding_model: str = "text-embedding-3-small"
+    """Embedding model at OPENAI_BASE_URL."""
+    cohere_api_key: SecretStr | None = None
+    """Key of Cohere or a compatible service."""
+    cohere_base_url: str = "https://api.cohere.com"
+    """Address of Cohere or a compatible service."""
+    cohere_model: str = "embed-english-v3.0"
+    """Embedding model at Cohere."""
+    cohere_rerank_model: str = "rerank-v3.5"
+    """Reranking model at COHERE_BASE_URL."""
 
-    askbook_answerer: AnswererChoice = Field(
-        default="auto",
-        description="Who answers: extractive (the book's own sentences), model, or auto (the model where "
-        "OPENAI_API_KEY is set).",
-    )
-    askbook_unsupported: UnsupportedChoice = Field(
-        default="drop",
-        description="What becomes of a model's sentence that its source does not support: drop, or mark.",
-    )
-    askbook_check: CheckChoice = Field(
-        default="model",
-        description="Who decides on a model's sentence that the reader is not sure of: reader (alone), or model "
-        "(asked once for all of them).",
-    )
-    agent_top_k: int = Field(default=5, description="Passages that an answer looks at.", ge=1, le=10)
-    agent_score_threshold: float = Field(
-        default=0.0,
-        description="The least relevance of a passage that answers, at every door; a request may ask for more.",
-        ge=0,
-        le=1,
-    )
-    agent_max_turns: int = Field(
-        default=50, description="How many earlier turns of a thread count for the next question.", ge=1, le=50
-    )
-    agent_system_prompt: str = Field(
-        default="",
-        description="What the model is told besides askbook's rules, which stay: whom it speaks to, in which "
-        "language or tone.",
-        max_length=4000,
-    )
-    agent_temperature: float = Field(default=0.0, description="The model's temperature.", ge=0, le=1)
-    agent_max_tokens: int | None = Field(
-        default=None, description="The most tokens of a model's answer. Default: what the model allows.", ge=1
-    )
-    askbook_embedding_seconds: float = Field(
-        default=2.0,
-        description="How long a service may take to embed a question; after that the book's words are searched alone.",
-        gt=0,
-        le=600,
-    )
-    askbook_retrieval_seconds: float = Field(default=3.0, description="How long a search may take.", gt=0, le=600)
-    askbook_generation_seconds: float = Field(
-        default=60.0, description="How long the model may take for an answer, its retries included.", gt=0, le=600
-    )
-    askbook_ask_seconds: float = Field(
-        default=5.0,
-        description="How long a question waits for a model's first words; then the book's own sentences answer. An "
-        "answer sent whole has as long again to its end.",
-        gt=0,
-        le=600,
-    )
-    askbook_rest_seconds: float = Field(
-        default=60.0,
-        description="How long a service that failed five times running is left alone before one call tries it again.",
-        gt=0,
-        le=3600,
-    )
-    askbook_answer_seconds: float = Field(
-        default=90.0, description="How long a question may take in all.", gt=0, le=3600
-    )
+    askbook_answerer: AnswererChoice = "auto"
+    """Who answers: extractive (the book's own sentences), model, or auto (the model where OPENAI_API_KEY is
+    set)."""
+    askbook_unsupported: UnsupportedChoice = "drop"
+    """What becomes of a model's sentence that its source does not support: drop, or mark."""
+    askbook_check: CheckChoice = "model"
+    """Who decides on a model's sentence that the reader is not sure of: reader (alone), or model (asked once for
+    all of them)."""
+    agent_top_k: int = Field(default=5, ge=1, le=10)
+    """Passages that an answer looks at."""
+    agent_score_threshold: float = Field(default=0.0, ge=0, le=1)
+    """The least relevance of a passage that answers, at every door; a request may ask for more."""
+    agent_max_turns: int = Field(default=50, ge=1, le=50)
+    """How many earlier turns of a thread count for the next question."""
+    agent_system_prompt: str = Field(default="", max_length=4000)
+    """What the model is told besides askbook's rules, which stay: whom it speaks to, in which language or tone."""
+    agent_temperature: float = Field(default=0.0, ge=0, le=1)
+    """The model's temperature."""
+    agent_max_tokens: int | None = Field(default=None, ge=1)
+    """The most tokens of a model's answer. Default: what the model allows."""
+    askbook_embedding_seconds: float = Field(default=2.0, gt=0, le=600)
+    """How long a service may take to embed a question; after that the book's words are searched alone."""
+    askbook_retrieval_seconds: float = Field(default=3.0, gt=0, le=600)
+    """How long a search may take."""
+    askbook_generation_seconds: float = Field(default=60.0, gt=0, le=600)
+    """How long the model may take for an answer, its retries included."""
+    askbook_ask_seconds: float = Field(default=5.0, gt=0, le=600)
+    """How long a question waits for a model's first words; then the book's own sentences answer. An answer sent
+    whole has as long again to its end."""
+    askbook_rest_seconds: float = Field(default=60.0, gt=0, le=3600)
+    """How long a service that failed five times running is left alone before one call tries it again."""
+    askbook_answer_seconds: float = Field(default=90.0, gt=0, le=3600)
+    """How long a question may take in all."""
 
-    askbook_rate_limit: int = Field(
-        default=100, description="How many requests a key may make in a minute; 0 means any number.", ge=0, le=1_000_000
-    )
-    redis_url: SecretStr | None = Field(
-        default=None,
-        description="Redis (redis://…) that counts the requests of several processes together. Default: each in "
-        "memory.",
-    )
-    askbook_body_bytes: int = Field(
-        default=262_144, description="How large the body of a request may be.", ge=1024, le=100_000_000
-    )
-    askbook_body_seconds: float = Field(
-        default=10.0, description="How long the body of a request may take to arrive.", gt=0, le=600
-    )
+    askbook_rate_limit: int = Field(default=100, ge=0, le=1_000_000)
+    """How many requests a key may make in a minute; 0 means any number."""
+    redis_url: SecretStr | None = None
+    """Redis (redis://…) that counts the requests of several processes together. Default: each in memory."""
+    askbook_body_bytes: int = Field(default=262_144, ge=1024, le=100_000_000)
+    """How large the body of a request may be."""
+    askbook_body_seconds: float = Field(default=10.0, gt=0, le=600)
+    """How long the body of a request may take to arrive."""
 
-    askbook_host: str = Field(
-        default="127.0.0.1",
-        description="Address that askbook serve listens on; anything but loopback needs a key.",
-        min_length=1,
-    )
-    askbook_port: int = Field(default=8000, description="Port that askbook serve listens on.", ge=0, le=65535)
-    askbook_public_url: str | None = Field(
-        default=None,
-        description="Address that readers reach askbook serve at, as https://ask.example.org. Default: the one that "
-        "they asked.",
-        pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?$",
-    )
-    askbook_local_owner: bool | None = Field(
-        default=None,
-        description="Whether whoever sits at the machine that serves needs no key: asks from loopback, with no sign "
-        "of a proxy. 0: everybody does. Default: 1, and 0 where ASKBOOK_PUBLIC_URL is set.",
-    )
-    askbook_cors_origins: Names = Field(
-        default=(), description="Sites, comma-separated, whose pages may call the API, as https://example.org."
-    )
-    askbook_log_format: LogFormat = Field(
-        default="console", description="How the server logs: console, or json (one object a line)."
-    )
-    askbook_log_level: LogLevel = Field(
-        default="info", description="What the server logs: debug, info, warning, error."
-    )
-    askbook_worker: bool = Field(
-        default=True,
-        description="Whether the server ingests as well; 0 leaves that to askbook worker on this and other machines.",
-    )
-    askbook_webhook_secret: SecretStr | None = Field(
-        default=None, description="Secret that GitHub signs its webhooks with. Without one they are refused."
-    )
-    askbook_refresh_command: str | None = Field(
-        default=None,
-        description="Command that the server runs in a book's folder before it ingests it, such as git pull --ff-only.",
-    )
-    otel_exporter_otlp_endpoint: str | None = Field(
-        default=None, description="OpenTelemetry collector that the server sends its traces to. Default: none are made."
-    )
+    askbook_host: str = Field(default="127.0.0.1", min_length=1)
+    """Address that askbook serve listens on; anything but loopback needs a key."""
+    askbook_port: int = Field(default=8000, ge=0, le=65535)
+    """Port that askbook serve listens on."""
+    askbook_public_url: str | None = Field(default=None, pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?$")
+    """Address that readers reach askbook serve at, as https://ask.example.org. Default: the one that they asked."""
+    askbook_local_owner: bool | None = None
+    """Whether whoever sits at the machine that serves needs no key: asks from loopback, with no sign of a proxy. 0:
+    everybody does. Default: 1, and 0 where ASKBOOK_PUBLIC_URL is set."""
+    askbook_cors_origins: Names = ()
+    """Sites, comma-separated, whose pages may call the API, as https://example.org."""
+    askbook_log_format: LogFormat = "console"
+    """How the server logs: console, or json (one object a line)."""
+    askbook_log_level: LogLevel = "info"
+    """What the server logs: debug, info, warning, error."""
+    askbook_worker: bool = True
+    """Whether the server ingests as well; 0 leaves that to askbook worker on this and other machines."""
+    askbook_webhook_secret: SecretStr | None = None
+    """Secret that GitHub signs its webhooks with. Without one they are refused."""
+    askbook_refresh_command: str | None = None
+    """Command that the server runs in a book's folder before it ingests it, such as git pull --ff-only."""
+    otel_exporter_otlp_endpoint: str | None = None
+    """OpenTelemetry collector that the server sends its traces to. Default: none are made."""
 
     @field_validator("askbook_cors_origins", mode="before")
     @classmethod
@@ -340,7 +258,7 @@ def _load(given: dict[str, Any]) -> Settings:
 
 def setting_names() -> dict[str, str]:
     """Each setting's name in the environment, and what it is for."""
-    return {name.upper(): field.description or "" for name, field in Settings.model_fields.items()}
+    return {name.upper(): about for name, about in read_field_docs(Settings).items()}
 
 
 def _read_toml(settings_cls: type[Settings]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 from pydantic import SecretStr
 from sqlalchemy.engine import URL
@@ -60,6 +60,20 @@ THROWN_AWAY = (
 )
 Service = Literal["model", "embedder", "reranker"]
 """Services that may be remote, each with a breaker. Index, database and Redis are pinged (`api.watch`)."""
+
+
+class Limits(TypedDict):
+    top_k: int
+    threshold: float
+
+
+class SearchOptions(TypedDict, total=False):
+    """What a door may choose of `Searcher.search`."""
+
+    mode: SearchMode
+    limit: int
+    threshold: float
+    rerank: bool | None
 
 
 @dataclass(frozen=True)
@@ -124,18 +138,15 @@ class Askbook(Store):
         )
         return ask(parts, question)
 
-    async def search(
-        self,
-        text: str,
-        filters: Filters,
-        mode: SearchMode = "hybrid",
-        limit: int = 5,
-        threshold: float = 0.0,
-        rerank: bool | None = None,
-    ) -> SearchOutcome:
+    @property
+    def limits(self) -> Limits:
+        """Those of a question that has none of its own."""
+        return {"top_k": self.settings.agent_top_k, "threshold": self.settings.agent_score_threshold}
+
+    async def search(self, text: str, filters: Filters, **how: Unpack[SearchOptions]) -> SearchOutcome:
         """A search whose scores are the calibrated relevance that every door shows."""
         relevance = (await self.calibrations.choose(filters.book_id)).calibration.relevance
-        return await self.searcher.search(text, filters, mode, limit, threshold, relevance, rerank=rerank)
+        return await self.searcher.search(text, filters, relevance=relevance, **how)
 
     async def warm(self) -> None:
         """Load imports and weights now, so that the first question need not wait. What fails is logged."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.async_api import Browser, Response, expect
+from playwright.async_api import Browser, Response, Route, expect
 
 from answer.scripted_model import Turn, scripted_model, search
 from api.service import Service, build_settings, serve, wait_until, with_model
@@ -273,6 +274,27 @@ async def test_filters_go_with_the_question(site: Service, browser: Browser) -> 
         assert body["reader"] == {"hardware_tier": 2, "proficiency_level": "B1"}
         await answer.get_by_role("button", name=re.compile("^Source 1: ")).first.click()
         await expect(page.get_by_role("complementary", name="Source")).to_contain_text("Module 2")
+
+
+async def test_a_question_entered_before_the_book_is_there_is_asked_then(site: Service, browser: Browser) -> None:
+    async with open_page(browser, site.url) as watched:
+        page, there = watched.page, asyncio.Event()
+
+        async def hold_up(route: Route) -> None:
+            await there.wait()
+            await route.continue_()
+
+        await page.route("**/contents*", hold_up)
+        await page.goto(f"{site.url}/")
+        field = page.get_by_role("textbox", name="Your question")
+        await field.fill("What is a URDF file?")
+        await page.keyboard.press("Enter")
+        await expect(field).to_have_value("What is a URDF file?")
+        await expect(page.get_by_role("article", name="You asked")).to_have_count(0)
+        there.set()
+        await expect(page.get_by_role("article", name="You asked")).to_have_text("What is a URDF file?")
+        await expect(page.get_by_role("article", name="Answer").get_by_role("button", name="Copy")).to_be_visible()
+        await expect(field).to_have_value("")
 
 
 async def test_an_answer_is_judged_and_taken_along(site: Service, browser: Browser) -> None:

@@ -150,7 +150,7 @@ async def _spend(request: Request, caller: Caller, cost: int, spent: int = 0) ->
     if limiter is None or not caller.key_id:
         return
     # No route costs more than a whole minute.
-    key_id, cost = caller.key_id, min(cost, limiter.item.amount) - spent
+    key_id, cost = caller.key_id, min(cost, limiter.per_minute) - spent
     if cost <= 0:
         return
     allowance = request.state.allowance = await limiter.spend(key_id, cost)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from askbook.api.answering import to_event, to_failure
 from askbook.api.failing import OpenAIError
 from askbook.api.requests import SessionId, clean_body
-from askbook.domain import MARK, Answer, AnswerEvent, Delta, Failed, Question, Refusal, Replied, Reply
+from askbook.domain import MARK, AnswerEvent, Delta, Failed, Question, Refusal, Replied, Reply
 from askbook.errors import InputError
 from askbook.shapes.answers import ChatResponse, ChatSource, CheckedStatement, RefusalBody
-from askbook.shapes.body import example, to_address
+from askbook.shapes.body import describe, example, to_address
 
 ANY_BOOK = "askbook"
 """The model's name for the only book there is, or for the first; `askbook/ID` names one."""
@@ -39,7 +40,7 @@ DONE = b"data: [DONE]\n\n"
 class Sent(BaseModel):
     """Unknown fields are ignored: a client may send what only its usual service knows."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", json_schema_extra=describe)
 
     _clean = model_validator(mode="before")(clean_body)
 
@@ -73,16 +74,12 @@ class CompletionRequest(Sent):
     model_config = example(model=ANY_BOOK, messages=[{"role": "user", "content": "What is a URDF file?"}])
 
     model: ModelName
-    messages: list[SentMessage] = Field(
-        min_length=1,
-        max_length=MESSAGES_MAX,
-        description="The last is the question; those before are its conversation.",
-    )
+    messages: list[SentMessage] = Field(min_length=1, max_length=MESSAGES_MAX)
+    """The last is the question; those before are its conversation."""
     stream: bool = False
     stream_options: StreamOptions | None = None
-    session_id: SessionId | None = Field(
-        default=None, description="Go on with a conversation that askbook keeps, in place of the earlier messages."
-    )
+    session_id: SessionId | None = None
+    """Go on with a conversation that askbook keeps, in place of the earlier messages."""
 
 
 # --- what is told ---------------------------------------------------------------------------------
@@ -145,35 +142,13 @@ class Usage(BaseModel):
         return cls(prompt_tokens=tokens, total_tokens=tokens)
 
 
-class _Completion(OwnFields):
+class ChatCompletion(OwnFields):
     id: str
     created: int
     model: str
-
-
-class ChatCompletion(_Completion):
     object: Literal["chat.completion"] = "chat.completion"
     choices: list[Choice]
     usage: Usage
-
-
-class ChunkDelta(BaseModel):
-    role: Literal["assistant"] | None = None
-    content: str | None = None
-    annotations: list[Annotation] | None = None
-
-
-class ChunkChoice(BaseModel):
-    index: int = 0
-    delta: ChunkDelta
-    finish_reason: Literal["stop"] | None = None
-    logprobs: None = None
-
-
-class ChatCompletionChunk(_Completion):
-    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
-    choices: list[ChunkChoice]
-    usage: Usage | None = None
 
 
 class ModelInfo(BaseModel):
@@ -191,13 +166,46 @@ class ModelList(BaseModel):
 # --- how an answer is told ------------------------------------------------------------------------
 
 
-class CompletionWriter:
-    """An answer in OpenAI's words: whole, or piece by piece."""
+class Wire(Protocol):
+    """How a piece of an answer is written on one of OpenAI's two wires."""
 
+    def write_beginning(self) -> Iterable[bytes]: ...
+
+    def write_text(self, text: str) -> Iterable[bytes]: ...
+
+    def write_end(self, replied: Replied) -> Iterable[bytes]: ...
+
+    def write_error(self, error: OpenAIError) -> Iterable[bytes]: ...
+
+
+def write_on(wire: Wire) -> Callable[[AnswerEvent], Iterable[bytes]]:
+    begun = False
+
+    def write(event: AnswerEvent) -> Iterable[bytes]:
+        nonlocal begun
+        if not begun:
+            begun = True
+            yield from wire.write_beginning()
+        match event:
+            case Delta(text):
+                yield from wire.write_text(text)
+            case Replied(reply):
+                # The deltas left out all of a refusal, and the notices.
+                if rest := (reply.text if isinstance(reply, Refusal) else "") + say_notices(reply):
+                    yield from wire.write_text(rest)
+                yield from wire.write_end(event)
+            case Failed(error):
+                yield from wire.write_error(OpenAIError.from_problem(to_failure(error)))
+            case _:
+                pass
+
+    return write
+
+
+class CompletionWriter:
     def __init__(self, body: CompletionRequest, question: Question) -> None:
         self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": body.model}
         self._wants_usage = body.stream_options is not None and body.stream_options.include_usage
-        self._opened = False
         self._session_id = question.thread_id or ""
 
     def to_completion(self, replied: Replied) -> ChatCompletion:
@@ -206,36 +214,29 @@ class CompletionWriter:
         usage, ours = Usage.of(replied.account.tokens_used), to_own_fields(replied, self._session_id)
         return ChatCompletion(**self._head, choices=[Choice(message=message)], usage=usage, **ours)
 
-    def write(self, event: AnswerEvent) -> Iterable[bytes]:
-        match event:
-            case Delta(text):
-                yield self._write_delta(text)
-            case Replied(reply, account):
-                if rest := say_rest(reply):
-                    yield self._write_delta(rest)
-                last = ChunkChoice(delta=ChunkDelta(annotations=_to_annotations(reply)), finish_reason="stop")
-                yield self._write(choices=[last], **to_own_fields(event, self._session_id))
-                if self._wants_usage:
-                    yield self._write(choices=[], usage=Usage.of(account.tokens_used))
-                yield DONE
-            case Failed(error):
-                yield to_event(None, OpenAIError.from_problem(to_failure(error)).model_dump_json())
-            case _:
-                pass
+    def write_beginning(self) -> Iterable[bytes]:
+        yield self._write_choice({"role": "assistant", "content": ""})
 
-    def _write_delta(self, text: str) -> bytes:
-        role = None if self._opened else "assistant"
-        self._opened = True
-        return self._write(choices=[ChunkChoice(delta=ChunkDelta(role=role, content=text))])
+    def write_text(self, text: str) -> Iterable[bytes]:
+        yield self._write_choice({"content": text})
+
+    def write_end(self, replied: Replied) -> Iterable[bytes]:
+        annotations = [annotation.model_dump() for annotation in _to_annotations(replied.reply)]
+        ours = OwnFields(**to_own_fields(replied, self._session_id)).model_dump(mode="json", exclude_none=True)
+        yield self._write_choice({"annotations": annotations}, "stop", **ours)
+        if self._wants_usage:
+            yield self._write(choices=[], usage=Usage.of(replied.account.tokens_used).model_dump())
+        yield DONE
+
+    def write_error(self, error: OpenAIError) -> Iterable[bytes]:
+        yield to_event(None, error.model_dump_json())
+
+    def _write_choice(self, delta: dict[str, Any], finish_reason: str | None = None, **told: object) -> bytes:
+        return self._write(choices=[{"index": 0, "delta": delta, "finish_reason": finish_reason}], **told)
 
     def _write(self, **told: object) -> bytes:
-        chunk = ChatCompletionChunk.model_validate({**self._head, **told})
-        return to_event(None, chunk.model_dump_json(exclude_none=True))
-
-
-def say_rest(reply: Reply) -> str:
-    """What the deltas left out: all of a refusal, and the notices."""
-    return (reply.text if isinstance(reply, Refusal) else "") + say_notices(reply)
+        chunk = {**self._head, "object": "chat.completion.chunk", **told}
+        return to_event(None, json.dumps(chunk, ensure_ascii=False))
 
 
 def say_notices(reply: Reply) -> str:
@@ -249,7 +250,7 @@ def _to_annotations(reply: Reply) -> list[Annotation]:
 
 def to_citations(reply: Reply) -> list[UrlCitation]:
     """Each mark in the text, with the page of its source."""
-    sources = {source.number: source for source in reply.sources} if isinstance(reply, Answer) else {}
+    sources = {source.number: source for source in reply.sources}
     return [
         UrlCitation(start_index=mark.start(), end_index=mark.end(), title=source.title, url=url)
         for mark in MARK.finditer(reply.text)

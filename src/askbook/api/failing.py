@@ -24,12 +24,13 @@ LEFT = 499
 """The client is gone; only the log and the metrics show this status."""
 LATER = {503: {"Retry-After": "2"}}
 DOCS = "GET /docs lists what there is."
-REQUEST_FAILED = "something went wrong in askbook"
 
 
 def to_unknown(detail: str | None = None) -> ErrorResponse:
     """For an unforeseen failure: the caller is told only that there was one."""
-    return ErrorResponse(error="unknown_error", message=REQUEST_FAILED, detail=detail, status_code=500)
+    return ErrorResponse(
+        error="unknown_error", message="something went wrong in askbook", detail=detail, status_code=500
+    )
 
 
 class ClientLeft(Exception):

@@ -9,11 +9,12 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from askbook.api.failing import REQUEST_FAILED, OpenAIError
-from askbook.api.watch import AGAIN
+from askbook.api.failing import OpenAIError, to_unknown
+from askbook.api.watch import to_outage
 from askbook.domain import RETRIEVAL_TOOL
+from askbook.errors import InputError, NotAllowed, NotFound, TooLarge, TooManyRequests
 from askbook.shapes.answers import CHAT_EVENTS
-from askbook.shapes.problems import ErrorResponse
+from askbook.shapes.problems import ErrorResponse, to_problem
 
 DESCRIPTION = (
     "Ask a book a question; get an answer with its sources, or an honest “the book does not say”.\n\n"
@@ -49,29 +50,18 @@ def describe_app(app: FastAPI) -> dict[str, Any]:
 Responses = dict[int | str, dict[str, Any]]
 
 _ERRORS = {
-    400: (
-        "A field is missing, unknown or out of its limits.",
-        ("validation_error", "query must have at most 1000 characters", None),
-    ),
-    401: (
-        "No key, or one that is not valid here.",
-        ("authentication_error", "this needs a key", "Send it as X-API-Key."),
-    ),
-    404: ("There is no such thing, or it is somebody else's.", ("not_found", "there is no book physics", None)),
-    413: (
-        "The body is too large.",
-        ("payload_too_large", "a body has at most 262144 bytes", "Send less at a time."),
-    ),
+    400: ("A field is missing, unknown or out of its limits.", InputError("query must have at most 1000 characters")),
+    401: ("No key, or one that is not valid here.", NotAllowed("this needs a key", "Send it as X-API-Key.")),
+    404: ("There is no such thing, or it is somebody else's.", NotFound("there is no book physics")),
+    413: ("The body is too large.", TooLarge("a body has at most 262144 bytes", "Send less at a time.")),
     429: (
         "Too many requests; `Retry-After` says when to try again.",
-        ("rate_limited", "more than 100 requests in a minute", "Try again in 12 seconds."),
+        TooManyRequests("more than 100 requests in a minute", "Try again in 12 seconds."),
     ),
-    500: ("Something went wrong in askbook.", ("unknown_error", REQUEST_FAILED, None)),
-    503: (
-        "A part that is needed is down, or took too long.",
-        ("service_unavailable", "the vector index does not answer", AGAIN),
-    ),
+    500: ("Something went wrong in askbook.", None),
+    503: ("A part that is needed is down, or took too long.", to_outage("index")),
 }
+"""What each status means, and a failure that has it."""
 
 
 def errors(*statuses: int, openai: bool = False) -> Responses:
@@ -80,8 +70,8 @@ def errors(*statuses: int, openai: bool = False) -> Responses:
 
 
 def _describe_error(status: int, openai: bool) -> dict[str, Any]:
-    meaning, (error, message, detail) = _ERRORS[status]
-    problem = ErrorResponse(error=error, message=message, detail=detail, status_code=status)
+    meaning, error = _ERRORS[status]
+    problem = to_problem(error) if error else to_unknown()
     fixed = {"request_id": "1f0c7c0e5b4d4a0f9d3c2b1a09f8e7d6", "timestamp": "2026-11-16T09:30:00Z"}
     example = OpenAIError.from_problem(problem).model_dump() if openai else problem.model_dump() | fixed
     return {

@@ -25,8 +25,7 @@ from askbook.domain import (
     Role,
     SearchMode,
 )
-from askbook.settings import Settings
-from askbook.shapes.body import example, from_address
+from askbook.shapes.body import describe, example, from_address
 from askbook.store import database
 from askbook.store.keys import NAME_MAX
 from askbook.store.questions import COMMENT_MAX
@@ -89,7 +88,7 @@ def clean_body(body: Any) -> Any:
 
 
 class RequestBody(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, json_schema_extra=describe)
 
     _clean = model_validator(mode="before")(clean_body)
 
@@ -106,33 +105,27 @@ class ReaderProfile(RequestBody):
 class _QuestionBody(RequestBody):
     """What every question may carry, however it is sent."""
 
+    text: QuestionText
     top_k: int = Field(default=5, ge=1, le=TOP_K_MAX, description="Passages to answer from.")
     book_id: BookId | None = None
     session_id: SessionId | None = None
-    selected_text: str | None = Field(
-        default=None, min_length=1, max_length=SELECTED_MAX, description="Answer from this text alone."
-    )
+    selected_text: str | None = Field(default=None, min_length=1, max_length=SELECTED_MAX)
+    """Answer from this text alone."""
     reader: ReaderProfile | None = None
     module_filter: str | None = Field(default=None, max_length=200, description="Answer from this module alone.")
-
-    @property
-    def text(self) -> str:
-        raise NotImplementedError
 
     @property
     def user_id(self) -> str | None:
         return self.reader.user_id if self.reader else None
 
-    def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
-        return Question(
-            self.text,
-            Filters(book_id, module=self.module_filter),
-            session_id,
-            owner,
-            self.top_k if "top_k" in self.model_fields_set else settings.agent_top_k,
-            settings.agent_score_threshold,
-            self.selected_text,
-            Reader(**dict(self.reader)) if self.reader else None,
+    def complete(self, asked: Question) -> Question:
+        """`asked`: of the text and the book, with the limits of the settings."""
+        return replace(
+            asked,
+            filters=replace(asked.filters, module=self.module_filter),
+            top_k=self.top_k if "top_k" in self.model_fields_set else asked.top_k,
+            selected_text=self.selected_text,
+            reader=Reader(**dict(self.reader)) if self.reader else None,
         )
 
 
@@ -141,12 +134,8 @@ class AgentRequest(_QuestionBody):
 
     model_config = example(query="How do ROS 2 nodes communicate?", top_k=5, include_sources=True)
 
-    query: QuestionText = Field(description="The question, 1 to 1000 characters.")
+    text: QuestionText = Field(alias="query", description="The question, 1 to 1000 characters.")
     include_sources: bool = Field(default=True, description="Whether the answer names its sources.")
-
-    @property
-    def text(self) -> str:
-        return self.query
 
 
 class ChatRequest(_QuestionBody):
@@ -160,28 +149,17 @@ class ChatRequest(_QuestionBody):
         similarity_threshold=0.7,
     )
 
-    message: QuestionText = Field(description="The question, 1 to 1000 characters.")
+    text: QuestionText = Field(alias="message", description="The question, 1 to 1000 characters.")
     stream: bool = Field(default=False, description="Answer as server-sent events, as /chat/stream always does.")
-    similarity_threshold: float = Field(
-        default=0.7,
-        ge=0,
-        le=1,
-        description="The least relevance: what lies below it counts as not found. Relevance is calibrated: with 0.7 an "
-        "answer of low confidence is seldom given, with 0 every one that the levels allow.",
-    )
-    include_embedding: bool = Field(
-        default=False,
-        description="Send the question's vectors along: in `retrieval`, an event of a stream, else a field. Where "
-        "nothing is searched, as for the number of chapters, there is no `retrieval` in either.",
-    )
+    similarity_threshold: float = Field(default=0.7, ge=0, le=1)
+    """The least relevance: what lies below it counts as not found. Relevance is calibrated: with 0.7 an answer of low
+    confidence is seldom given, with 0 every one that the levels allow."""
+    include_embedding: bool = False
+    """Send the question's vectors along: in `retrieval`, an event of a stream, else a field. Where nothing is
+    searched, as for the number of chapters, there is no `retrieval` in either."""
 
-    @property
-    def text(self) -> str:
-        return self.message
-
-    def to_question(self, book_id: str, owner: str, session_id: str, settings: Settings) -> Question:
-        question = super().to_question(book_id, owner, session_id, settings)
-        return replace(question, threshold=max(question.threshold, self.similarity_threshold))
+    def complete(self, asked: Question) -> Question:
+        return replace(super().complete(asked), threshold=max(asked.threshold, self.similarity_threshold))
 
 
 Tag = Annotated[str, Field(min_length=1, max_length=64, pattern=NOT_BLANK)]
@@ -191,9 +169,8 @@ MetadataName = Annotated[str, Field(min_length=1, max_length=64)]
 class ThreadChange(RequestBody):
     model_config = example(title="Nodes and topics", tags=["ros2"], metadata={"course": 7})
 
-    title: str | None = Field(
-        default=None, min_length=1, max_length=TITLE_MAX, pattern=NOT_BLANK, description="The conversation's new name."
-    )
+    title: str | None = Field(default=None, min_length=1, max_length=TITLE_MAX, pattern=NOT_BLANK)
+    """The conversation's new name."""
     tags: list[Tag] | None = Field(default=None, max_length=20, description="In place of those that it has.")
     metadata: dict[MetadataName, Any] | None = Field(
         default=None,
@@ -239,36 +216,29 @@ class SearchRequest(RequestBody):
 
     text: str = Field(min_length=QUERY_MIN, max_length=QUERY_MAX, description="What to look for, 3 to 1000 characters.")
     book_id: BookId | None = None
-    hardware_tier_filter: int = Field(
-        default=1, ge=1, le=TIER_MAX, description="Nothing that needs a higher hardware tier."
-    )
+    hardware_tier_filter: int = Field(default=1, ge=1, le=TIER_MAX)
+    """Nothing that needs a higher hardware tier."""
     module_filter: str | None = Field(default=None, max_length=200)
     chapter_min: WholeNumber | None = Field(default=None, description="Inclusive.")
     chapter_max: WholeNumber | None = Field(default=None, description="Inclusive.")
     lesson_filter: WholeNumber | None = None
-    proficiency_levels: Annotated[list[Level], AfterValidator(tuple)] | None = Field(
-        default=None, max_length=6, description="Any of these."
-    )
+    proficiency_levels: Annotated[list[Level], AfterValidator(tuple)] | None = Field(default=None, max_length=6)
+    """Any of these."""
     layer_filter: Layer | None = None
     parent_doc_id: LessonId | None = Field(default=None, description="Only this lesson.")
     limit: int = Field(default=5, ge=1, le=LIMIT_MAX)
     mode: SearchMode = Field(default="hybrid", description="Words and meaning, meaning alone, or words alone.")
     threshold: float = Field(default=0.0, ge=0, le=1, description="Leave out what scores less.")
-    rerank: bool | None = Field(
-        default=None,
-        description="Read the first twenty and order them by how well they answer. Left out: only where a reranker "
-        "is set up.",
-    )
+    rerank: bool | None = None
+    """Read the first twenty and order them by how well they answer. Left out: only where a reranker is set up."""
     include_embedding: bool = Field(default=False, description="Send the question's vectors along.")
     facets: dict[FacetName, Annotated[list[FacetChoice], AfterValidator(tuple)]] = Field(
         default_factory=dict[str, list[FacetValue]], max_length=20, description="Any facet that the book declares."
     )
-    url_prefix: Annotated[str, Field(max_length=PREFIX_MAX), AfterValidator(from_address)] | None = Field(
-        default=None, description="Only pages whose address begins so."
-    )
-    heading_prefix: str | None = Field(
-        default=None, max_length=PREFIX_MAX, description="Only below a heading path that begins so: “Book › Module”."
-    )
+    url_prefix: Annotated[str, Field(max_length=PREFIX_MAX), AfterValidator(from_address)] | None = None
+    """Only pages whose address begins so."""
+    heading_prefix: str | None = Field(default=None, max_length=PREFIX_MAX)
+    """Only below a heading path that begins so: “Book › Module”."""
 
     def to_filters(self, book_id: str) -> Filters:
         """Fields have the filters' names, some with the seeds' suffix `_filter`."""
@@ -283,11 +253,8 @@ class TriggerRequest(RequestBody):
     model_config = example(book_id="robotics", mode="incremental")
 
     book_id: BookId | None = None
-    mode: IngestMode = Field(
-        default="incremental",
-        description="incremental: what changed; full: every file again; recreate: every file again, and nothing else "
-        "is left.",
-    )
+    mode: IngestMode = "incremental"
+    """incremental: what changed; full: every file again; recreate: every file again, and nothing else is left."""
 
 
 class FeedbackRequest(RequestBody):
@@ -299,11 +266,8 @@ class FeedbackRequest(RequestBody):
 
     session_id: SessionId
     helpful: bool
-    position: WholeNumber | None = Field(
-        default=None,
-        description="The place of the answer among all messages of the session, counted from 0. Default: the last "
-        "answer.",
-    )
+    position: WholeNumber | None = None
+    """The place of the answer among all messages of the session, counted from 0. Default: the last answer."""
     comment: str | None = Field(default=None, max_length=COMMENT_MAX)
 
 
@@ -314,11 +278,7 @@ class KeyRequest(RequestBody):
 
     name: str = Field(min_length=1, max_length=NAME_MAX, description="Whose key it is.")
     role: Role = Field(default="reader", description="reader: asks and searches; admin: ingests and manages keys too.")
-    books: list[BookId] | None = Field(
-        default=None, min_length=1, max_length=LIST_MAX, description="The books that it may read; null: all."
-    )
-    origins: list[str] = Field(
-        default_factory=list[str],
-        max_length=LIST_MAX,
-        description="The sites whose pages hold it, for all to read: it works on them alone.",
-    )
+    books: list[BookId] | None = Field(default=None, min_length=1, max_length=LIST_MAX)
+    """The books that it may read; null: all."""
+    origins: list[str] = Field(default_factory=list[str], max_length=LIST_MAX)
+    """The sites whose pages hold it, for all to read: it works on them alone."""

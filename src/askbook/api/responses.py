@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from askbook.api.answering import to_event, to_failure
+from askbook.api.answering import to_event
 from askbook.api.completions import (
     ANY_BOOK,
     MESSAGES_MAX,
@@ -22,13 +22,12 @@ from askbook.api.completions import (
     Sent,
     UrlCitation,
     say_notices,
-    say_rest,
     to_citations,
     to_own_fields,
 )
 from askbook.api.failing import OpenAIError, printable
 from askbook.api.requests import SessionId
-from askbook.domain import AnswerEvent, Delta, Failed, Question, Replied
+from askbook.domain import Question, Replied
 from askbook.errors import InputError
 from askbook.shapes.body import example
 
@@ -46,13 +45,11 @@ class ResponseRequest(Sent):
     model_config = example(model=ANY_BOOK, input="What is a URDF file?")
 
     model: ModelName
-    input: Annotated[str, Field(max_length=TEXT_MAX)] | Annotated[list[InputItem], Field(max_length=MESSAGES_MAX)] = (
-        Field(description="The question; or messages, of which the last asks, and those before are its conversation.")
-    )
+    input: Annotated[str, Field(max_length=TEXT_MAX)] | Annotated[list[InputItem], Field(max_length=MESSAGES_MAX)]
+    """The question; or messages, of which the last asks, and those before are its conversation."""
     stream: bool = False
-    previous_response_id: str | None = Field(
-        default=None, max_length=100, description="Go on from this response, in place of the earlier messages."
-    )
+    previous_response_id: str | None = Field(default=None, max_length=100)
+    """Go on from this response, in place of the earlier messages."""
     session_id: SessionId | None = Field(default=None, description="The same, by askbook's own name for it.")
 
 
@@ -124,7 +121,7 @@ def read_session_id(response_id: str) -> str:
 class ResponseWriter:
     def __init__(self, body: ResponseRequest, question: Question) -> None:
         self._session_id = question.thread_id or ""
-        self._begun = ResponseBody(
+        self._response = ResponseBody(
             id=f"resp_{uuid.UUID(self._session_id).hex}{uuid.uuid4().hex[:16]}",
             created_at=int(time.time()),
             model=body.model,
@@ -143,37 +140,21 @@ class ResponseWriter:
             "output": [OutputMessage(id=self._item_id, status="completed", content=content)],
             "usage": ResponseUsage(input_tokens=tokens, total_tokens=tokens),
         }
-        return self._begun.model_copy(update=told | to_own_fields(replied, self._session_id))
+        return self._response.model_copy(update=told | to_own_fields(replied, self._session_id))
 
-    def write(self, event: AnswerEvent) -> Iterable[bytes]:
-        if not self._sent:
-            yield from self._open()
-        match event:
-            case Delta(text):
-                yield self._write_delta(text)
-            case Replied(reply):
-                if rest := say_rest(reply):
-                    yield self._write_delta(rest)
-                yield from self._close(self.to_response(event).model_dump(mode="json"))
-            case Failed(error):
-                # The client raises on `error`, as in every stream; the other fields are this event's own.
-                told = OpenAIError.from_problem(to_failure(error)).error.model_dump()
-                yield self._write("error", **{name: told[name] for name in ("message", "param", "code")}, error=told)
-            case _:
-                pass
-
-    def _open(self) -> Iterable[bytes]:
-        begun = self._begun.model_dump(mode="json")
+    def write_beginning(self) -> Iterable[bytes]:
+        begun = self._response.model_dump(mode="json")
         item = OutputMessage(id=self._item_id, status="in_progress", content=[])
         yield self._write("response.created", response=begun)
         yield self._write("response.in_progress", response=begun)
         yield self._write("response.output_item.added", output_index=0, item=item.model_dump(mode="json"))
         yield self._write_part("response.content_part.added", part=OutputText().model_dump(mode="json"))
 
-    def _write_delta(self, text: str) -> bytes:
-        return self._write_part("response.output_text.delta", delta=text, logprobs=[])
+    def write_text(self, text: str) -> Iterable[bytes]:
+        yield self._write_part("response.output_text.delta", delta=text, logprobs=[])
 
-    def _close(self, response: dict[str, Any]) -> Iterable[bytes]:
+    def write_end(self, replied: Replied) -> Iterable[bytes]:
+        response = self.to_response(replied).model_dump(mode="json")
         [item] = response["output"]
         [part] = item["content"]
         for place, annotation in enumerate(part["annotations"]):
@@ -184,6 +165,11 @@ class ResponseWriter:
         yield self._write_part("response.content_part.done", part=part)
         yield self._write("response.output_item.done", output_index=0, item=item)
         yield self._write("response.completed", response=response)
+
+    def write_error(self, error: OpenAIError) -> Iterable[bytes]:
+        # The client raises on `error`, as in every stream; the other fields are this event's own.
+        told = error.error.model_dump()
+        yield self._write("error", **{name: told[name] for name in ("message", "param", "code")}, error=told)
 
     def _write_part(self, kind: str, **more: Any) -> bytes:
         return self._write(kind, item_id=self._item_id, output_index=0, content_index=0, **more)

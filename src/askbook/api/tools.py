@@ -69,16 +69,12 @@ class Arguments(RequestBody):
 
 
 class SearchBook(Arguments):
-    query: str = Field(
-        min_length=QUERY_MIN,
-        max_length=QUERY_MAX,
-        description="What to look for: a question or a topic. Keep names, identifiers and numbers as they are.",
-    )
+    query: str = Field(min_length=QUERY_MIN, max_length=QUERY_MAX)
+    """What to look for: a question or a topic. Keep names, identifiers and numbers as they are."""
     book_id: BookId | None = None
     limit: int = Field(default=5, ge=1, le=LIMIT_MAX, description="How many passages.")
-    module: str | None = Field(
-        default=None, max_length=200, description="Only this module; list_books names the modules."
-    )
+    module: str | None = Field(default=None, max_length=200)
+    """Only this module; list_books names the modules."""
     chapter_min: WholeNumber | None = Field(default=None, description="Only from this chapter on.")
     chapter_max: WholeNumber | None = Field(default=None, description="Only up to this chapter, itself included.")
     lesson_id: LessonId | None = Field(default=None, description="Only in this lesson.")
@@ -86,21 +82,17 @@ class SearchBook(Arguments):
 
 
 class AskBook(Arguments):
-    question: QuestionText = Field(
-        description="One question, in full sentences, as its reader would ask it; 1 to 1000 characters."
-    )
+    question: QuestionText
+    """One question, in full sentences, as its reader would ask it; 1 to 1000 characters."""
     book_id: BookId | None = None
-    thread_id: Annotated[str, Field(pattern=UUID4)] | None = Field(
-        default=None,
-        description="For a follow-up: the thread_id of the answer before. “Tell me more” is then understood.",
-    )
+    thread_id: Annotated[str, Field(pattern=UUID4)] | None = None
+    """For a follow-up: the thread_id of the answer before. “Tell me more” is then understood."""
     hardware_tier: Tier | None = None
 
 
 class ReadLesson(Arguments):
-    lesson: str = Field(
-        min_length=1, max_length=2000, description="A lesson_id or a url, as search_book and ask_book give them."
-    )
+    lesson: str = Field(min_length=1, max_length=2000)
+    """A lesson_id or a url, as search_book and ask_book give them."""
     book_id: BookId | None = None
     part: int = Field(default=1, ge=1, description="A long lesson comes in parts; the first one says how many.")
 
@@ -177,16 +169,16 @@ class BookReply(ToolResult):
     @classmethod
     def from_replied(cls, replied: Replied, thread_id: str, book_id: str) -> Self:
         reply, confidence = replied.reply, replied.reply.confidence
-        refused = isinstance(reply, Refusal)
+        refusal = reply if isinstance(reply, Refusal) else None
         return cls.of(
             reply,
-            answered=not refused,
-            citations=[] if refused else [Citation.of(source, source.passage.chunk) for source in reply.sources],
-            confidence=confidence.confidence_level if confidence and not refused else "insufficient",
+            answered=refusal is None,
+            citations=[Citation.of(source, source.passage.chunk) for source in reply.sources],
+            confidence=confidence.confidence_level if confidence and not refusal else "insufficient",
             confidence_score=round(confidence.average_similarity, 3) if confidence else 0.0,
-            refusal=reply.reason if refused else None,
-            advice=reply.advice if refused else None,
-            nearest=[BookPlace.of(passage.chunk) for passage in reply.nearest] if refused else [],
+            refusal=refusal and refusal.reason,
+            advice=refusal and refusal.advice,
+            nearest=[BookPlace.of(passage.chunk) for passage in refusal.nearest] if refusal else [],
             removed=[statement.text for statement in reply.removed],
             thread_id=thread_id,
             book_id=book_id,
@@ -268,17 +260,10 @@ async def _search(visit: Visit, wanted: SearchBook) -> FoundPassages:
 
 async def _ask(visit: Visit, wanted: AskBook) -> BookReply:
     book = await visit.find_book(wanted.book_id)
-    settings = visit.askbook.settings
     thread_id = wanted.thread_id or str(uuid.uuid4())
-    question = Question(
-        wanted.question,
-        Filters(book.book_id),
-        thread_id,
-        visit.caller.owner,
-        settings.agent_top_k,
-        settings.agent_score_threshold,
-        reader=Reader(hardware_tier=wanted.hardware_tier) if wanted.hardware_tier else None,
-    )
+    reader = Reader(hardware_tier=wanted.hardware_tier) if wanted.hardware_tier else None
+    filters, limits = Filters(book.book_id), visit.askbook.limits
+    question = Question(wanted.question, filters, thread_id, visit.caller.owner, reader=reader, **limits)
     return BookReply.from_replied(await visit.answer(question), thread_id, book.public_id)
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import BaseModel
 from rich.progress import TaskID, TaskProgressColumn
 
 from askbook.backup.archive import open_archive, save_archive
@@ -22,15 +20,6 @@ from askbook.settings import Settings, load_settings, load_settings_of_file, loa
 from askbook.wiring import open_engines, refuse_another_embedder
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print what was carried over as JSON.")]
-
-
-class CarriedOver(BaseModel):
-    """`rows`: of each table."""
-
-    made_at: datetime
-    embedder: str | None
-    dimension: int
-    rows: dict[str, int]
 
 
 def backup(
@@ -119,7 +108,7 @@ async def _restore_into(settings: Settings, holdings: Holdings, watch: Watcher) 
 
 def _print_summary(header: Header, what: str, as_json: bool) -> None:
     if as_json:
-        return print_json(CarriedOver.model_validate(header, from_attributes=True))
+        return print_json({name: getattr(header, name) for name in ("made_at", "embedder", "dimension", "rows")})
     parts = ", ".join(f"{table} {header.rows[table]}" for table in ("books", "chunks", "threads", "keys", "jobs"))
     embedder = f"vectors of {header.embedder}" if header.embedder else "no vectors"
     out.say(f"{what}: {parts}; {embedder}.")

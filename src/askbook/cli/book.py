@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import BaseModel
 from rich.progress import MofNCompleteColumn
 
 from askbook.book.reader import explain_layout, read_book, read_lessons
@@ -57,16 +56,6 @@ def ingest(
     show_finished(job)
 
 
-class Start(BaseModel):
-    """What `askbook init` made of a folder."""
-
-    file: str
-    book_id: str
-    lessons: int
-    modules: dict[str, str]
-    layout: str
-
-
 def init(
     folder: Annotated[Path, typer.Argument(help="Folder of Markdown or MDX files.")] = Path(),
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
@@ -88,10 +77,8 @@ def init(
     except OSError as error:
         raise BookError(f"{target} cannot be written: {error.strerror}", "Check the folder's permissions.") from error
     if as_json:
-        start = Start(
-            file=str(target), book_id=book.book_id, lessons=len(lessons), modules=found.modules, layout=found.why
-        )
-        return print_json(start)
+        start = {"file": target, "book_id": book.book_id, "lessons": len(lessons)}
+        return print_json({**start, "modules": found.modules, "layout": found.why})
     out.print(found.why)
     out.print(f"{target}: {len(lessons)} lessons in {len({lesson.module for lesson in lessons})} modules.")
     out.print(f"Change what is not right, then: askbook ingest {folder}")

@@ -6,20 +6,19 @@ import platform
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from pydantic import BaseModel
 from rich.table import Table
 
 from askbook import __version__
 from askbook.book.reader import read_book
 from askbook.cli.book import ingest_folder, progress_bars
-from askbook.cli.find import choose_book
 from askbook.cli.render import clean, out, print_json, show_finished, show_problems
-from askbook.cli.running import run_async, run_with_store
-from askbook.domain import Job
+from askbook.cli.running import run_async, run_with_book, run_with_store
+from askbook.domain import BookRecord, Job
 from askbook.errors import AskbookError, DataInUse, ReaderUnavailable, RerankerUnavailable
 from askbook.index.rerankers.base import Reranker
 from askbook.ingest.verify import Verdict, repair_book, verify_book
@@ -28,30 +27,12 @@ from askbook.shapes.books import IngestionJob, JobList
 from askbook.wiring import NO_READER, Askbook, Store, build_embedder, open_askbook, open_mending
 
 
-class Finding(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Finding:
     part: str
     state: Literal["ok", "warning", "broken"]
     message: str
     hint: str | None = None
-
-
-class Report(BaseModel):
-    findings: list[Finding]
-
-
-class DifferenceBody(BaseModel):
-    where: str
-    source_file: str
-    message: str
-
-
-class VerifyBody(BaseModel):
-    book_id: str
-    agrees: bool
-    files: int
-    chunks: int
-    points: int
-    differences: list[DifferenceBody]
 
 
 # --- jobs
@@ -111,23 +92,21 @@ def verify(
 ) -> None:
     """Prove that folder, ledger and index agree, and say what differs. Exit 1 when something does."""
 
-    async def check() -> tuple[Verdict, Job | None]:
-        opening = open_mending if repair else open_askbook
-        async with opening(load_settings()) as askbook:
-            record = await choose_book(askbook.ledger, book)
-            verdict = await _verify(askbook, record.book_id)
-            if verdict.agrees or not repair:
-                return verdict, None
-            await repair_book(verdict, askbook.ledger, askbook.index, embeds=askbook.embedder is not None)
-            folder = Path(record.folder)
-            with progress_bars() as watch:
-                found = read_book(folder, record.book_id)
-                job = await ingest_folder(askbook, folder, found, "incremental", watch)
-            return await _verify(askbook, record.book_id), job
+    async def check(askbook: Askbook, record: BookRecord) -> tuple[Verdict, Job | None]:
+        verdict = await _verify(askbook, record.book_id)
+        if verdict.agrees or not repair:
+            return verdict, None
+        await repair_book(verdict, askbook.ledger, askbook.index, embeds=askbook.embedder is not None)
+        folder = Path(record.folder)
+        with progress_bars() as watch:
+            found = read_book(folder, record.book_id)
+            job = await ingest_folder(askbook, folder, found, "incremental", watch)
+        return await _verify(askbook, record.book_id), job
 
-    verdict, job = run_async(check())
+    verdict, job = run_with_book(book, check, open_mending if repair else open_askbook)
     if as_json:
-        print_json(VerifyBody.model_validate(verdict, from_attributes=True))
+        told = ("book_id", "agrees", "files", "chunks", "points", "differences")
+        print_json({name: getattr(verdict, name) for name in told})
     else:
         if job is not None:
             show_finished(job)
@@ -164,7 +143,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findi
 
     findings = run_async(examine())
     if as_json:
-        print_json(Report(findings=findings))
+        print_json({"findings": findings})
     else:
         colours = {"ok": "green", "warning": "yellow", "broken": "bold red"}
         for finding in findings:
@@ -197,15 +176,15 @@ async def _examine(settings: Settings) -> AsyncIterator[Finding]:
     except DataInUse as error:
         yield _warn("data", error.message, error.hint)
     except AskbookError as error:
-        yield Finding(part="opening", state="broken", message=error.message, hint=error.hint)
+        yield Finding("opening", "broken", error.message, error.hint)
 
 
 def _fine(part: str, message: str) -> Finding:
-    return Finding(part=part, state="ok", message=message)
+    return Finding(part, "ok", message)
 
 
 def _warn(part: str, message: str, hint: str | None) -> Finding:
-    return Finding(part=part, state="warning", message=message, hint=hint)
+    return Finding(part, "warning", message, hint)
 
 
 async def _time(work: Awaitable[object]) -> str:
@@ -247,7 +226,7 @@ async def _examine_reader(askbook: Askbook) -> Finding:
         reading = await _time(askbook.reader.read("Does this work?", ["It works."]))
         name = await askbook.reader.open()
     except ReaderUnavailable as error:
-        return Finding(part="reader", state="broken", message=error.message, hint=error.hint)
+        return Finding("reader", "broken", error.message, error.hint)
     took = f"loaded in {loading}, one passage read in {reading}"
     return _fine("reader", f"{name} ({askbook.settings.askbook_reader}), {took}")
 

@@ -17,14 +17,14 @@ from rich.live import Live
 
 from askbook.answer.ask import get_reply
 from askbook.answer.cleaning import clean
-from askbook.cli.find import choose_book, tell_waiting
+from askbook.cli.find import tell_waiting
 from askbook.cli.formulas import show_formulas
 from askbook.cli.render import err, out, print_json, say_error, show_reply, show_step
-from askbook.cli.running import run_async
+from askbook.cli.running import run_with_book
 from askbook.domain import TIER_MAX, AnswerEvent, BookRecord, Delta, Filters, Level, Question, Reader
 from askbook.errors import AskbookError, InputError, Stopped
-from askbook.settings import Settings, load_settings
-from askbook.wiring import Askbook, open_askbook
+from askbook.settings import Settings
+from askbook.wiring import Askbook
 
 UUID_LENGTH = 36
 LEAVE = ("quit", "exit", "q")
@@ -55,18 +55,15 @@ def ask(
     as_json: Annotated[bool, typer.Option("--json", help="Print the AgentResponse as JSON.")] = False,
 ) -> None:
     """Ask a book a question; get an answer with its sources, or hear that the book does not say."""
-    settings = load_settings()
 
-    async def answer() -> None:
-        async with open_askbook(settings) as askbook:
-            record = await choose_book(askbook.ledger, book)
-            question = await _begin(askbook, record, text, thread, top_k, tier, level, as_json)
-            if threshold is not None:
-                question = replace(question, threshold=threshold)
-            question = replace(question, selected_text=sys.stdin.read() if selected == "-" else selected)
-            await take_turn(askbook, question, verbose, as_json, before="")
+    async def answer(askbook: Askbook, record: BookRecord) -> None:
+        question = await _begin(askbook, record, text, thread, top_k, tier, level, as_json)
+        if threshold is not None:
+            question = replace(question, threshold=threshold)
+        question = replace(question, selected_text=sys.stdin.read() if selected == "-" else selected)
+        await take_turn(askbook, question, verbose, as_json, before="")
 
-    run_async(answer())
+    run_with_book(book, answer)
 
 
 def chat(
@@ -82,20 +79,17 @@ def chat(
     """Talk with a book: follow-ups, sources, a thread that is kept."""
     if as_json and query is None:
         raise InputError("--json prints one answer, and a conversation has many", 'Ask with -q "your question".')
-    settings = load_settings()
 
-    async def converse() -> None:
-        async with open_askbook(settings) as askbook:
-            record = await choose_book(askbook.ledger, book)
-            question = await _begin(askbook, record, query or "", thread, top_k, tier, level, as_json)
-            if query is not None:
-                await take_turn(askbook, question, verbose, as_json)
-                return
-            out.say(f"{record.title}. {HELP}")
-            await talk(askbook, question, open_prompt(settings), verbose)
+    async def converse(askbook: Askbook, record: BookRecord) -> None:
+        question = await _begin(askbook, record, query or "", thread, top_k, tier, level, as_json)
+        if query is not None:
+            await take_turn(askbook, question, verbose, as_json)
+            return
+        out.say(f"{record.title}. {HELP}")
+        await talk(askbook, question, open_prompt(askbook.settings), verbose)
 
     try:
-        run_async(converse())
+        run_with_book(book, converse)
     except Stopped:
         raise typer.Exit(0) from None
 
@@ -119,15 +113,9 @@ async def _begin(
     if askbook.agent is not None:
         # The model's seconds count from the question on, so everything else is loaded before.
         await askbook.warm()
-    return Question(
-        text,
-        Filters(record.book_id),
-        thread,
-        top_k=askbook.settings.agent_top_k if top_k is None else top_k,
-        threshold=askbook.settings.agent_score_threshold,
-        reader=None if tier is None and level is None else Reader(hardware_tier=tier, proficiency_level=level),
-        streamed=not as_json,
-    )
+    reader = None if tier is None and level is None else Reader(hardware_tier=tier, proficiency_level=level)
+    question = Question(text, Filters(record.book_id), thread, reader=reader, streamed=not as_json, **askbook.limits)
+    return question if top_k is None else replace(question, top_k=top_k)
 
 
 # --- a conversation -------------------------------------------------------------------------------

@@ -68,5 +68,5 @@ async def _ingest_and_ask(settings: Settings, folder: Path, text: str, as_json: 
             show_finished(job)
         if not as_json:
             out.print(f'\naskbook ask "{text}"\n')
-        await take_turn(askbook, Question(text, Filters(book.book_id)), as_json=as_json)
+        await take_turn(askbook, Question(text, Filters(book.book_id), **askbook.limits), as_json=as_json)
         return askbook.server

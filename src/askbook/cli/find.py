@@ -8,13 +8,10 @@ from typing import Annotated
 import typer
 
 from askbook.cli.render import err, print_json, show_outcome
-from askbook.cli.running import run_async
+from askbook.cli.running import run_with_book
 from askbook.domain import BookRecord, FacetValue, Filters, SearchMode, SearchOutcome
-from askbook.errors import InputError, NotFound
 from askbook.index.choices import check_choices
-from askbook.settings import load_settings
-from askbook.store.ledger import Ledger
-from askbook.wiring import open_askbook
+from askbook.wiring import Askbook, SearchOptions
 
 
 def search(
@@ -43,54 +40,38 @@ def search(
     """Find the passages of a book that fit your words."""
     first_chapter, last_chapter = _read_chapters(chapter)
 
-    async def find() -> SearchOutcome:
-        async with open_askbook(load_settings()) as askbook:
-            record = await choose_book(askbook.ledger, book)
-            filters = Filters(
-                book_id=record.book_id,
-                hardware_tier=tier,
-                module=module,
-                chapter_min=first_chapter,
-                chapter_max=last_chapter,
-                lesson=lesson,
-                proficiency_levels=tuple(level or ()),
-                layer=layer,
-                parent_doc_id=lesson_id,
-                facets=_read_facets(facet or [], record),
-                url_prefix=url_prefix,
-                heading_prefix=heading,
-            )
-            check_choices(filters, record)
-            if mode != "keyword":
-                tell_waiting(record)
-            outcome = await askbook.search(text, filters, mode, limit, threshold, rerank or None)
-            calibration = await askbook.calibrations.choose(record.book_id)
-            for notice in filter(None, (calibration.notice, *outcome.notices)):
-                err.print(notice)
-            return outcome
+    async def find(askbook: Askbook, record: BookRecord) -> SearchOutcome:
+        filters = Filters(
+            book_id=record.book_id,
+            hardware_tier=tier,
+            module=module,
+            chapter_min=first_chapter,
+            chapter_max=last_chapter,
+            lesson=lesson,
+            proficiency_levels=tuple(level or ()),
+            layer=layer,
+            parent_doc_id=lesson_id,
+            facets=_read_facets(facet or [], record),
+            url_prefix=url_prefix,
+            heading_prefix=heading,
+        )
+        check_choices(filters, record)
+        if mode != "keyword":
+            tell_waiting(record)
+        how = SearchOptions(mode=mode, limit=limit, threshold=threshold, rerank=rerank or None)
+        outcome = await askbook.search(text, filters, **how)
+        calibration = await askbook.calibrations.choose(record.book_id)
+        for notice in filter(None, (calibration.notice, *outcome.notices)):
+            err.print(notice)
+        return outcome
 
-    outcome = run_async(find())
+    outcome = run_with_book(book, find)
     if as_json:
         from askbook.shapes.answers import SearchResponse
 
         print_json(SearchResponse.from_outcome(outcome))
     else:
         show_outcome(outcome)
-
-
-async def choose_book(ledger: Ledger, book_id: str | None) -> BookRecord:
-    """The book that was named, or the only one there is."""
-    if book_id is not None:
-        return await ledger.load_book(book_id)
-    books = await ledger.load_books()
-    if not books:
-        raise NotFound(
-            "there is no book yet", "askbook ingest FOLDER makes one; askbook demo brings its own.", code="E002"
-        )
-    if len(books) > 1:
-        names = ", ".join(record.book_id for record in books)
-        raise InputError(f"there are several books: {names}", "Name one with --book.")
-    return books[0]
 
 
 def tell_waiting(record: BookRecord) -> None:

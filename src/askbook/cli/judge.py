@@ -23,14 +23,12 @@ from askbook.answer.probes import (
     measure_probes,
 )
 from askbook.answer.trust import Evidence
-from askbook.cli.find import choose_book
 from askbook.cli.render import err, out, print_json
-from askbook.cli.running import run_async
-from askbook.domain import Filters, Passage, Signals
+from askbook.cli.running import run_with_book
+from askbook.domain import BookRecord, Filters, Passage, Signals
 from askbook.errors import InputError
-from askbook.settings import load_settings
 from askbook.shapes.answers import ConfidenceMetrics, Explanation, SearchResult, SearchSignals
-from askbook.wiring import open_askbook
+from askbook.wiring import Askbook
 
 
 def explain(
@@ -40,34 +38,32 @@ def explain(
 ) -> None:
     """Show why a question would be answered or refused: the signals, what decided, the nearest sections."""
 
-    async def ask() -> tuple[Explanation, Sequence[Passage]]:
-        async with open_askbook(load_settings()) as askbook:
-            record = await choose_book(askbook.ledger, book)
-            chosen = await askbook.calibrations.choose(record.book_id)
-            relevance = chosen.calibration.relevance
-            outcome = await askbook.searcher.search(text, Filters(record.book_id), limit=TOP_K_MAX, relevance=relevance)
-            appraiser = Appraiser(askbook.searcher, askbook.index, askbook.reader)
-            found = await appraiser.appraise(outcome, (text,), chosen.calibration)
-            outcome = replace(outcome, passages=found.passages[:JUDGED])
-            refusal = refuse(outcome, found.confidence, book_is_empty=not record.total_chunks)
-            signals = _to_signals(outcome.signals, chosen.calibration, found.evidence)
-            shown = refusal.nearest if refusal else outcome.passages
-            explanation = Explanation(
-                query=outcome.query,
-                book_id=record.book_id,
-                mode=outcome.mode,
-                calibration=name_origin(chosen.calibration),
-                notice=chosen.notice,
-                gate=name_gate(found.confidence, signals.chance_in_book, found.evidence),
-                confidence=ConfidenceMetrics.of(found.confidence),
-                signals=signals,
-                refusal=refusal.reason if refusal else None,
-                advice=refusal.advice if refusal else None,
-                nearest=[SearchResult.from_passage(passage) for passage in shown],
-            )
-            return explanation, shown
+    async def ask(askbook: Askbook, record: BookRecord) -> tuple[Explanation, Sequence[Passage]]:
+        chosen = await askbook.calibrations.choose(record.book_id)
+        relevance = chosen.calibration.relevance
+        outcome = await askbook.searcher.search(text, Filters(record.book_id), limit=TOP_K_MAX, relevance=relevance)
+        appraiser = Appraiser(askbook.searcher, askbook.index, askbook.reader)
+        found = await appraiser.appraise(outcome, (text,), chosen.calibration)
+        outcome = replace(outcome, passages=found.passages[:JUDGED])
+        refusal = refuse(outcome, found.confidence, book_is_empty=not record.total_chunks)
+        signals = _to_signals(outcome.signals, chosen.calibration, found.evidence)
+        shown = refusal.nearest if refusal else outcome.passages
+        explanation = Explanation(
+            query=outcome.query,
+            book_id=record.book_id,
+            mode=outcome.mode,
+            calibration=name_origin(chosen.calibration),
+            notice=chosen.notice,
+            gate=name_gate(found.confidence, signals.chance_in_book, found.evidence),
+            confidence=ConfidenceMetrics.of(found.confidence),
+            signals=signals,
+            refusal=refusal.reason if refusal else None,
+            advice=refusal.advice if refusal else None,
+            nearest=[SearchResult.from_passage(passage) for passage in shown],
+        )
+        return explanation, shown
 
-    explanation, shown = run_async(ask())
+    explanation, shown = run_with_book(book, ask)
     if as_json:
         print_json(explanation)
     else:
@@ -80,23 +76,21 @@ def calibrate(
 ) -> None:
     """Fit the confidence to your own book: it is asked about its own headings and sentences, with and without them."""
 
-    async def fit() -> tuple[Calibration, Calibration, list[Asked]]:
-        async with open_askbook(load_settings()) as askbook:
-            record = await choose_book(askbook.ledger, book)
-            if askbook.embedder is not None and record.unembedded_chunks:
-                waiting = f"{record.unembedded_chunks} chunks of {record.book_id} wait for their vectors"
-                raise InputError(waiting, f"Finish first: askbook ingest {record.folder}.")
-            chunks = [draft.chunk for draft in await askbook.ledger.load_drafts(record.book_id)]
-            probes = make_probes(chunks)
-            check_enough(record.book_id, record.total_files, probes)
-            now, before = askbook.calibrations.now, await askbook.calibrations.choose(record.book_id)
-            asked = await ask_probes(askbook.searcher, record.book_id, probes)
-            # Always from the calibration that ships, so that fitting twice gives the same result.
-            after = fit_calibration(asked, load_built_in(now), replace(now, revision=record.revision))
-            await askbook.ledger.save_calibration(record.book_id, now.embedder, after.to_json())
-            return before.calibration, after, asked
+    async def fit(askbook: Askbook, record: BookRecord) -> tuple[Calibration, Calibration, list[Asked]]:
+        if askbook.embedder is not None and record.unembedded_chunks:
+            waiting = f"{record.unembedded_chunks} chunks of {record.book_id} wait for their vectors"
+            raise InputError(waiting, f"Finish first: askbook ingest {record.folder}.")
+        chunks = [draft.chunk for draft in await askbook.ledger.load_drafts(record.book_id)]
+        probes = make_probes(chunks)
+        check_enough(record.book_id, record.total_files, probes)
+        now, before = askbook.calibrations.now, await askbook.calibrations.choose(record.book_id)
+        asked = await ask_probes(askbook.searcher, record.book_id, probes)
+        # Always from the calibration that ships, so that fitting twice gives the same result.
+        after = fit_calibration(asked, load_built_in(now), replace(now, revision=record.revision))
+        await askbook.ledger.save_calibration(record.book_id, now.embedder, after.to_json())
+        return before.calibration, after, asked
 
-    before, after, asked = run_async(fit())
+    before, after, asked = run_with_book(book, fit)
     if as_json:
         sys.stdout.write(after.to_json() + "\n")
         return

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.progress import MofNCompleteColumn
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from askbook.cli.book import progress_bars
-from askbook.cli.find import choose_book
 from askbook.cli.render import clean, err, out, progress_bar
-from askbook.cli.running import run_async
+from askbook.cli.running import choose_book, run_async
 from askbook.errors import InputError
-from askbook.evals.figures import Changes, Check, Figures, build_figures
-from askbook.evals.measures import Retrieval
+from askbook.evals.figures import Changes, Figures, build_figures
 from askbook.evals.report import load_last_run, to_json, write_junit, write_report
-from askbook.evals.run import ASKBOOK, SetRun, ask_set, ingest_set, set_home, settings_of_set
+from askbook.evals.run import SetRun, ask_set, ingest_set, set_home, settings_of_set
 from askbook.evals.sets import check_lessons, load_questions, load_set
+from askbook.evals.tables import build_tables, tell_check
 from askbook.settings import Settings, load_settings
 from askbook.wiring import open_askbook
 
@@ -116,124 +114,22 @@ async def _measure(settings: Settings, target: Path, book: str | None, sample: i
 
 
 def _print_figures(figures: Figures, folder: Path) -> None:
-    out.print(_to_table(figures))
-    if any(measured.trust.bins or measured.trust.auc for measured in figures.sets):
+    for told in build_tables(figures):
+        table = RichTable(box=None, pad_edge=False)
+        for head in (*told.texts, *told.numbers):
+            table.add_column(head, justify="left" if head in told.texts else "right")
+        for row in told.rows:
+            table.add_row(*(Text(clean(cell)) for cell in row), style="bold" if row[0] else "")
+        out.print(table)
         out.print()
-        out.print(_to_trust_table(figures))
-    if any(measured.answers for measured in figures.sets):
-        out.print()
-        out.print(_to_answer_table(figures))
-    out.print()
     for measured in figures.sets:
         if measured.left_out:
             sample = f"a sample of {measured.questions} questions, {measured.left_out} were left out"
             out.say(f"{measured.name}: {sample}")
-        _show_check(measured.name, measured.check)
+        if measured.check.questions:
+            out.say(tell_check(measured.name, measured.check))
     _show_changes(figures.changes)
     out.say(f"The report: {folder / 'report.html'}")
-
-
-def _start_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in (*texts, *numbers):
-        table.add_column(name, justify="right" if name in numbers else "left")
-    return table
-
-
-def _to_table(figures: Figures) -> Table:
-    table = _start_table(
-        ("set", "system"), ("n", "hit@1", "hit@5", "MRR@10", "nDCG@10", "AUC", "p50 ms", "p95 ms", "CPU p95")
-    )
-    for measured in figures.sets:
-        latency = measured.latency
-        times = (latency.wall_p50_ms, latency.wall_p95_ms, latency.cpu_p95_ms) if latency else ()
-        own = (_number(measured.trust.auc.get("all")), *map(_whole, times))
-        _add_rows(table, measured.name, measured.retrieval, own)
-        if measured.follow_ups:
-            _add_rows(table, "  follow-ups", measured.follow_ups, ())
-        if measured.context_dependent:
-            _add_rows(table, "  in context", measured.context_dependent, ())
-    if len(figures.sets) > 1:
-        _add_rows(table, "mean", figures.mean, ())
-    return table
-
-
-def _add_rows(table: Table, name: str, by_system: Mapping[str, Retrieval], own: Sequence[str]) -> None:
-    for system, retrieval in by_system.items():
-        ours = system == ASKBOOK
-        values = (f"{value:.3f}" for value in (retrieval.hit1, retrieval.hit5, retrieval.mrr10, retrieval.ndcg10))
-        cells = (clean(name) if ours else "", system, str(retrieval.n), *values, *(own if ours else ()))
-        table.add_row(*map(Text, cells), style="bold" if ours else "dim")
-
-
-def _to_trust_table(figures: Figures) -> Table:
-    """How well the confidence tells what the book answers, beside the seed's raw rule; how often answers are right."""
-    table = _start_table(
-        ("set", "against"),
-        (
-            *("n", "AUC", "refused", "falsely", "raw: refused", "raw: falsely"),
-            *("high right", "medium", "low", "ECE", "answerable", "judged by"),
-        ),
-    )
-    for measured in figures.sets:
-        trust = measured.trust
-        shown = (trust.levels.get(level) for level in ("high", "medium", "low"))
-        levels = ["" if level is None else f"{level[1]:.2f} of {level[0]}" for level in shown]
-        errors = (_number(trust.calibration_error), _number(trust.answerable_error))
-        rows = [
-            (
-                kind,
-                str(trust.unanswerable.get(kind, "")),
-                _number(trust.auc.get(kind)),
-                _number(refused),
-                _number(trust.false_refusals),
-                _number(trust.raw_refused.get(kind)),
-                _number(trust.raw_false_refusals),
-            )
-            for kind, refused in (trust.own_refused or {"": None}).items()
-        ]
-        _add_group(table, measured.name, rows, (*levels, *errors, trust.judged_by))
-    return table
-
-
-def _to_answer_table(figures: Figures) -> Table:
-    """What readers are told: whether it holds the known answer, and where its first citation leads."""
-    table = _start_table(("set", "form"), ("n", "holds the answer", "first citation", "verbatim", "words"))
-    for measured in figures.sets:
-        if answers := measured.answers:
-            forms = answers.contained or {"": None}
-            rows = [(form, *((str(held[0]), _number(held[1])) if held else ("", ""))) for form, held in forms.items()]
-            own = (_number(answers.first_citation), _number(answers.verbatim), _whole(answers.words))
-            _add_group(table, measured.name, rows, own)
-    return table
-
-
-def _add_group(table: Table, name: str, rows: Sequence[Sequence[str]], own: Sequence[str]) -> None:
-    """The rows of one set; the first of them has its name and the figures that are of the whole set."""
-    for at, row in enumerate(rows):
-        cells = ("", *row) if at else (name, *row, *own)
-        table.add_row(*(Text(clean(cell)) for cell in cells))
-
-
-def _whole(value: float | None) -> str:
-    return "" if value is None else f"{value:.0f}"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
-
-
-def _show_check(name: str, check: Check) -> None:
-    if not check.questions:
-        return
-    reasons = {
-        "not among the first five passages": check.missed,
-        "refused though the book answers": check.refused,
-        "answered though it does not": check.answered,
-    }
-    told = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count)
-    share = f"{check.passed} of {check.questions} questions passed ({check.share:.3f})"
-    out.say(f"{name}: {share}{': ' if told else ''}{told}")
 
 
 def _show_changes(changes: Changes) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
+from pydantic_core import to_json
 from rich.console import Console
 from rich.text import Text
 
@@ -66,13 +66,14 @@ FOUND_WORD = "bold yellow"
 WORD = re.compile(r"\w[\w'’-]*")
 
 
-def print_json(body: BaseModel) -> None:
+def print_json(body: object) -> None:
+    """A body, or whatever else JSON can hold."""
     with at_home(load_settings().askbook_public_url):
         _write_json(body)
 
 
-def _write_json(body: BaseModel) -> None:
-    sys.stdout.write(body.model_dump_json(indent=2) + "\n")
+def _write_json(body: object) -> None:
+    sys.stdout.write(to_json(body, indent=2).decode() + "\n")
 
 
 def say_error(error: AskbookError, as_json: bool = False) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from pydantic import BaseModel
 
 from askbook.cli.render import clean, out, print_json, show_time
 from askbook.cli.running import run_with_store
@@ -14,11 +13,6 @@ from askbook.shapes.answers import ConversationThread, ThreadList, ThreadOvervie
 from askbook.wiring import Store
 
 SHORT_ID = 8
-
-
-class Deleted(BaseModel):
-    thread_id: str
-    deleted: bool = True
 
 
 def threads(
@@ -106,6 +100,6 @@ def _delete_thread(beginning: str, as_json: bool) -> None:
 
     gone = run_with_store(remove)
     if as_json:
-        print_json(Deleted(thread_id=gone.thread_id))
+        print_json({"thread_id": gone.thread_id, "deleted": True})
     else:
         out.print(f"{gone.thread_id} is deleted: {clean(gone.title)} ({gone.turn_count} turns)")

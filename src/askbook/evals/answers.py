@@ -61,8 +61,7 @@ async def read_reply(askbook: Askbook, replied: Replied, book_id: str, pages: Ma
     reply, account = replied.reply, replied.account
     await askbook.threads.delete(account.thread_id)
     folder = Path((await askbook.ledger.load_book(book_id)).folder)
-    sources = reply.sources if isinstance(reply, Answer) else ()
-    files = [source.passage.chunk.source_file for source in sources]
+    files = [source.passage.chunk.source_file for source in reply.sources]
     return Answered(
         text=reply.text,
         refused=not isinstance(reply, Answer),
@@ -72,7 +71,7 @@ async def read_reply(askbook: Askbook, replied: Replied, book_id: str, pages: Ma
         citations=len(files),
         verbatim=sum(
             (folder / file).read_text(encoding="utf-8-sig")[source.start : source.end] == source.quote
-            for file, source in zip(files, sources, strict=True)
+            for file, source in zip(files, reply.sources, strict=True)
         ),
     )
 

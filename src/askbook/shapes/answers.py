@@ -15,7 +15,6 @@ from askbook.domain import (
     LIVE_MESSAGES,
     RETRIEVAL_TOOL,
     TIER_MAX,
-    Account,
     Answer,
     AnsweredBy,
     Chunk,
@@ -77,10 +76,8 @@ class Retrieved(Body):
 
     retrieved_at: datetime
     filter_applied: str | None = Field(description="The prefix of an address or a heading that it was kept to.")
-    query_embedding: list[float] | None = Field(
-        description="The question's vector, where `include_embedding` asked for it; null where the words alone were "
-        "searched."
-    )
+    query_embedding: list[float] | None
+    """The question's vector, where `include_embedding` asked for it; null where the words alone were searched."""
     query_keywords: QueryKeywords | None = Field(description="The weights of its words, likewise.")
 
     @classmethod
@@ -129,15 +126,13 @@ class ConfidenceMetrics(Body):
     average_similarity: Share
     min_similarity: Share
     max_similarity: Share
-    num_chunks: Count = Field(
-        description="The best passages that were found, five at most, whatever `top_k` leaves of them."
-    )
+    num_chunks: Count
+    """The best passages that were found, five at most, whatever `top_k` leaves of them."""
     chunk_diversity: Share
     confidence_level: ConfidenceLevel
     should_answer: bool
-    chance: Share | None = Field(
-        default=None, description="How often a text like the one shown answers; null where nothing was read."
-    )
+    chance: Share | None = None
+    """How often a text like the one shown answers; null where nothing was read."""
 
 
 class SearchSignals(Body):
@@ -166,9 +161,8 @@ class Explanation(Body):
     signals: SearchSignals
     refusal: RefusalReason | None
     advice: str | None
-    nearest: list[SearchResult] = Field(
-        description="What was found; of a refusal, the best passage of each of the nearest sections."
-    )
+    nearest: list[SearchResult]
+    """What was found; of a refusal, the best passage of each of the nearest sections."""
 
 
 # --- sources --------------------------------------------------------------------------------------
@@ -314,13 +308,7 @@ class ResponseMetadata(Body):
 
     @classmethod
     def from_replied(cls, replied: Replied, user_id: str | None) -> Self:
-        reply, account = replied.reply, replied.account
-        return cls.of(
-            account,
-            chunk_count=len(_find_passages(reply, account)),
-            user_id=user_id,
-            answered_by=reply.answered_by if isinstance(reply, Answer) else None,
-        )
+        return cls.of(replied.account, replied.reply, chunk_count=len(_find_passages(replied)), user_id=user_id)
 
 
 class CheckedStatement(body_of(Statement)):
@@ -361,15 +349,13 @@ class AgentResponse(Body):
 
     @classmethod
     def from_replied(cls, replied: Replied, user_id: str | None = None) -> Self:
-        reply = replied.reply
-        answered = isinstance(reply, Answer)
+        refusal = RefusalBody.from_reply(replied.reply)
         return cls.of(
-            reply,
-            sources=_to_sources(reply, replied.account) if answered else [],
+            replied.reply,
+            sources=[] if refusal else _to_sources(replied),
             metadata=ResponseMetadata.from_replied(replied, user_id),
-            refused=not answered,
-            refusal=RefusalBody.from_reply(reply),
-            statements=reply.statements if answered else [],
+            refused=refusal is not None,
+            refusal=refusal,
         )
 
     def without_sources(self) -> Self:
@@ -381,19 +367,18 @@ class AgentResponse(Body):
         return self.model_copy(update={"answer": drop_marks(self.answer), "sources": [], "statements": without_marks})
 
 
-def _to_sources(answer: Answer, account: Account) -> list[SourceChunk]:
+def _to_sources(replied: Replied) -> list[SourceChunk]:
     cited: dict[str, list[Source | None]] = {}
-    for source in answer.sources:
+    for source in replied.reply.sources:
         cited.setdefault(source.passage.chunk.id, []).append(source)
-    passages = _find_passages(answer, account)
-    shown = [(passage, source) for passage in passages for source in cited.get(passage.chunk.id, [None])]
+    shown = [(passage, source) for passage in _find_passages(replied) for source in cited.get(passage.chunk.id, [None])]
     return [SourceChunk.from_passage(passage, place, source) for place, (passage, source) in enumerate(shown, start=1)]
 
 
-def _find_passages(reply: Reply, account: Account) -> list[Passage]:
+def _find_passages(replied: Replied) -> list[Passage]:
     """What was found for the question, and what a model found beside it and cites; each once, the best first."""
-    cited = [source.passage for source in reply.sources] if isinstance(reply, Answer) else []
-    once = {passage.chunk.id: passage for passage in (*cited, *account.passages)}
+    cited = (source.passage for source in replied.reply.sources)
+    once = {passage.chunk.id: passage for passage in (*cited, *replied.account.passages)}
     return sorted(once.values(), key=lambda passage: -passage.rating)
 
 
@@ -440,25 +425,23 @@ class ChatResponse(Body):
     notices: Notices
     removed: Removed
     metadata: ResponseMetadata
-    retrieval: RetrievalResult | None = Field(
-        default=None,
-        description="What was found, where `include_embedding` asked for it; a stream has it as an event. Null where "
-        "nothing was searched.",
-    )
+    retrieval: RetrievalResult | None = None
+    """What was found, where `include_embedding` asked for it; a stream has it as an event. Null where nothing was
+    searched."""
 
     @classmethod
     def from_replied(cls, replied: Replied, session_id: str, user_id: str | None = None) -> Self:
         reply, confidence = replied.reply, replied.reply.confidence
-        answered = isinstance(reply, Answer)
+        refusal = RefusalBody.from_reply(reply)
         return cls.of(
             reply,
             confidence=confidence.average_similarity if confidence else 0.0,
-            sources=[ChatSource.from_source(source) for source in reply.sources] if answered else [],
+            sources=[ChatSource.from_source(source) for source in reply.sources],
             session_id=session_id,
             timestamp=replied.account.created_at,
-            confidence_level=confidence.confidence_level if answered and confidence else "insufficient",
-            should_answer=answered,
-            refusal=RefusalBody.from_reply(reply),
+            confidence_level=confidence.confidence_level if confidence and not refusal else "insufficient",
+            should_answer=refusal is None,
+            refusal=refusal,
             metadata=ResponseMetadata.from_replied(replied, user_id),
         )
 

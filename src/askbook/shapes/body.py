@@ -6,33 +6,29 @@ completed when a body is written.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
-from functools import cache
-from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, computed_field, create_model
 
-from askbook import domain
+from askbook.docstrings import read_field_docs
 
 
-def _describe_fields(schema: dict[str, Any], body: type[Body]) -> None:
-    for name, shown in schema.get("properties", {}).items():
-        if said := _read_descriptions().get(body.made_from, {}).get(name):
-            shown.setdefault("description", said)
+def describe(schema: dict[str, Any], body: type[BaseModel]) -> None:
+    """Fields that say nothing of themselves have their docstrings, or those of the value that the body is made from."""
+    for owner in (*body.__mro__, getattr(body, "made_from", None)):
+        if owner is not None and owner.__module__.startswith("askbook."):
+            for name, said in read_field_docs(owner).items():
+                schema.get("properties", {}).get(name, {}).setdefault("description", said)
 
 
 class Body(BaseModel):
     # A command that prints one body does not build the others.
-    model_config = ConfigDict(
-        from_attributes=True, validate_by_name=True, defer_build=True, json_schema_extra=_describe_fields
-    )
-    made_from: ClassVar[str] = ""
+    model_config = ConfigDict(from_attributes=True, validate_by_name=True, defer_build=True, json_schema_extra=describe)
+    made_from: ClassVar[type | None] = None
 
     @classmethod
     def of(cls, *values: object, **named: Any) -> Self:
@@ -54,7 +50,12 @@ def taken_from(attribute: str, description: str | None = None) -> Any:
 
 def example(**named: Any) -> ConfigDict:
     """A body as the API's page shows it."""
-    return ConfigDict(json_schema_extra={"examples": [named]})
+
+    def show(schema: dict[str, Any], body: type[BaseModel]) -> None:
+        describe(schema, body)
+        schema["examples"] = [named]
+
+    return ConfigDict(json_schema_extra=show)
 
 
 def body_of(value: type, *left_out: str) -> type[Body]:
@@ -62,24 +63,8 @@ def body_of(value: type, *left_out: str) -> type[Body]:
     hints = get_type_hints(value)
     named: dict[str, Any] = {kept.name: (hints[kept.name], ...) for kept in fields(value) if kept.name not in left_out}
     body = create_model(f"{value.__name__}Body", __base__=Body, **named)
-    body.made_from = value.__name__
+    body.made_from = value
     return body
-
-
-@cache
-def _read_descriptions() -> dict[str, dict[str, str]]:
-    """The docstrings of the fields, by the name of their class in `domain`."""
-    tree = ast.parse(Path(domain.__file__).read_text(encoding="utf-8"))
-    return {
-        shape.name: {
-            field.target.id: said.value.value
-            for field, said in pairwise(shape.body)
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-            if isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
-        }
-        for shape in tree.body
-        if isinstance(shape, ast.ClassDef)
-    }
 
 
 # --- addresses ------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // The author's page: how the book is read, its jobs, what it could not answer, and the keys.
 
-import { icon, make } from "./dom.js";
+import { capital, icon, make, table } from "./dom.js";
 import { copyButton, safeAddress } from "./markdown.js";
 import { call } from "./stream.js";
 import { barChart, shareChart } from "./charts.js";
@@ -341,17 +341,11 @@ function showMade(made) {
 // --- small things ----------------------------------------------------------------------------------
 
 function grid(heads, rows, none) {
-  if (!rows.length) return empty(none);
-  const head = make("thead", {}, make("tr", {}, heads.map((one) => (one ? make("th", { scope: "col" }, one) : make("td")))));
-  return make("table", {}, head, make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell) => make("td", {}, cell))))));
+  return rows.length ? table(heads, rows) : empty(none);
 }
 
 function empty(words) {
   return make("p", { class: "empty" }, words);
-}
-
-function capital(words) {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 function ago(moment) {

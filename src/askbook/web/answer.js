@@ -54,12 +54,14 @@ export function titleOf(source) {
 }
 
 function chip(source, number, options) {
-  if (!source) return null;
-  const label = `Source ${number}: ${titleOf(source)}`;
-  if (!options.onSource) return withTip(make("a", { class: "chip", href: safeAddress(options.linkTo(source)), "aria-label": label }, String(number)), source);
-  const button = make("button", { type: "button", class: "chip", "aria-label": label }, String(number));
-  button.addEventListener("click", () => options.onSource(source, number, button));
-  return withTip(button, source);
+  return source ? withTip(pointTo(source, number, options, "chip", "Source", String(number)), source) : null;
+}
+
+/** A button where the page shows sources itself, else a link. */
+function pointTo(source, number, { onSource, linkTo }, kind, does, ...words) {
+  const about = { class: kind, "aria-label": `${does} ${number}: ${titleOf(source)}` };
+  if (!onSource) return make("a", { ...about, href: safeAddress(linkTo(source)) }, ...words);
+  return make("button", { ...about, type: "button", onclick: ({ currentTarget }) => onSource(source, number, currentTarget) }, ...words);
 }
 
 /** All that the answer leans on, one below the other; of a source that was kept without it, the passage. */
@@ -110,10 +112,7 @@ function renderSources(sources, options) {
   if (!sources || !sources.length) return [];
   const lines = sources.map((source, at) => {
     const words = [make("span", { class: "number", "aria-hidden": "true" }, String(at + 1)), make("span", {}, titleOf(source))];
-    if (!options.onSource) return make("li", {}, make("a", { href: safeAddress(options.linkTo(source)) }, words));
-    const button = make("button", { type: "button", "aria-label": `Show source ${at + 1}: ${titleOf(source)}` }, words);
-    button.addEventListener("click", () => options.onSource(source, at + 1, button));
-    return make("li", {}, button);
+    return make("li", {}, pointTo(source, at + 1, options, null, "Show source", ...words));
   });
   return [make("ol", { class: "sources", "aria-label": "Sources" }, lines)];
 }

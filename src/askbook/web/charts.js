@@ -1,6 +1,6 @@
 // Charts of plain elements, drawn by the style sheet; what they show is in a table too, for those who hear the page.
 
-import { make } from "./dom.js";
+import { make, table } from "./dom.js";
 
 /** `days`: `{ day, parts: { name: count } }`, the oldest first; `series`: `{ name: title }`, the lowest first. */
 export function barChart(title, days, series) {
@@ -11,7 +11,8 @@ export function barChart(title, days, series) {
   const ends = make("div", { class: "ends" }, make("span", {}, shortDay(days[0].day)), make("span", {}, shortDay(days.at(-1).day)));
   const picture = make("div", { class: "plot", "aria-hidden": "true" }, grid, bars, ends);
   const rows = days.filter(total).reverse().map((day) => [shortDay(day.day), ...Object.keys(series).map((name) => String(day.parts[name] || 0))]);
-  return make("figure", {}, legend(series), picture, table(title, ["Day", ...Object.values(series)], rows));
+  const told = table(["Day", ...Object.values(series)], rows, make("caption", {}, title));
+  return make("figure", {}, legend(series), picture, make("details", { class: "as-table" }, make("summary", {}, "As a table"), told));
 }
 
 function bar(day, series, top, total) {
@@ -36,12 +37,6 @@ export function shareChart(rows) {
   }));
 }
 
-export function table(caption, heads, rows) {
-  const head = make("thead", {}, make("tr", {}, heads.map((one) => make("th", { scope: "col" }, one))));
-  const body = make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell) => make("td", {}, cell)))));
-  return make("details", { class: "as-table" }, make("summary", {}, "As a table"), make("table", {}, make("caption", {}, caption), head, body));
-}
-
 function legend(series) {
   return make("p", { class: "legend", "aria-hidden": "true" }, Object.entries(series).map(([name, title]) => make("span", {}, make("i", { class: `part ${name}` }), title)));
 }
@@ -53,6 +48,6 @@ function niceTop(most) {
   return steps.map((step) => step * scale).find((step) => step >= most) || most;
 }
 
-export function shortDay(day) {
+function shortDay(day) {
   return new Date(`${day}T00:00Z`).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
 }

@@ -1,6 +1,8 @@
 // The chat page: what is asked, what is answered, and what stands around it.
 
-import { Problem, askStream, call, copyButton, icon, make, renderAnswer, renderReply, renderWrong, toPlainText } from "./answer.js";
+import { Problem, askStream, call, copyButton, icon, make, renderAnswer, renderReply, toPlainText } from "./answer.js";
+import { capital } from "./dom.js";
+import { attempt, empty, renderThumbs, showAsking, wireComposer } from "./asking.js";
 import { renderFilters } from "./filters.js";
 import { renderKeyForm } from "./keyform.js";
 import { Panel } from "./panel.js";
@@ -13,7 +15,7 @@ const LOOK_MS = 3000;
 const LOOKS = 10;
 const SUGGESTED = 4;
 const api = (path, options = {}) => call(path, { ...options, headers: keyHeaders() });
-const state = { books: [], ingesting: [], book: null, contents: null, session: null, messages: 0, asking: null, attached: null, filters: {}, scrolled: false };
+const state = { books: [], ingesting: [], book: null, contents: null, session: null, messages: 0, asking: null, attached: null, filters: {}, scrolled: false, entered: false };
 
 const panel = new Panel($("panel"), $("veil"), { api, readUrl });
 const threads = new ThreadList($("threads"), { api, onOpen: openThread, onGone: startThread });
@@ -60,6 +62,7 @@ async function openBook(book, thread = null) {
   threads.load(book.book_id);
   if (thread) await openThread(thread);
   else startThread();
+  if (state.entered) ask($("question").value);
 }
 
 function renderBookPicker() {
@@ -185,7 +188,9 @@ function levelOf(confidence) {
 
 async function ask(text) {
   const question = text.trim();
-  if (!question || state.asking || !state.contents) return;
+  // Entered before the page has its book: the field keeps it, and `openBook` asks it.
+  state.entered = question !== "" && !state.contents;
+  if (!question || state.asking || state.entered) return;
   const attached = state.attached;
   $("thread").querySelector(".welcome")?.remove();
   addQuestion(question, attached);
@@ -235,17 +240,14 @@ async function ask(text) {
 function begin() {
   state.asking = new AbortController();
   state.scrolled = false;
-  $("send").replaceChildren(icon("stop"));
-  $("send").setAttribute("aria-label", "Stop");
-  $("question").value = "";
-  grow();
+  showAsking($("send"), true);
+  empty($("question"));
   return state.asking.signal;
 }
 
 function end() {
   state.asking = null;
-  $("send").replaceChildren(icon("send"));
-  $("send").setAttribute("aria-label", "Ask");
+  showAsking($("send"), false);
 }
 
 function addQuestion(text, attached = null) {
@@ -311,28 +313,11 @@ function retry(turn, question, attached) {
 
 function renderActions(reply, session, position) {
   const bar = make("div", { class: "actions" }, copyButton("Copy with citations", () => toPlainText(reply, readUrl)));
-  const thumb = (helpful, words) => {
-    const button = make("button", { type: "button", class: "quiet", "aria-label": words, title: words, "aria-pressed": "false" }, icon(helpful ? "up" : "down"));
-    button.addEventListener("click", () => judge(helpful, button));
-    return button;
-  };
-  const judge = async (helpful, button) => {
-    if (!(await send(helpful, null))) return;
-    for (const one of bar.querySelectorAll("[aria-pressed]")) one.setAttribute("aria-pressed", String(one === button));
+  const send = (helpful, comment) => api("/feedback", { method: "POST", body: { session_id: session, helpful, position, comment } });
+  return renderThumbs(bar, send, (helpful) => {
     bar.querySelector("form, .thanks")?.remove();
-    bar.append(renderComment((comment) => send(helpful, comment), helpful));
-  };
-  const send = async (helpful, comment) => {
-    const body = { session_id: session, helpful, position, ...(comment && { comment }) };
-    bar.querySelector(".wrong")?.remove();
-    try {
-      return await api("/feedback", { method: "POST", body });
-    } catch (problem) {
-      bar.append(renderWrong(problem));
-    }
-  };
-  bar.append(thumb(true, "This helped"), thumb(false, "This did not help"));
-  return bar;
+    bar.append(renderComment((comment) => attempt(bar, () => send(helpful, comment)), helpful));
+  });
 }
 
 function renderComment(send, helpful) {
@@ -361,7 +346,7 @@ function renderTrouble(problem, again) {
   return make(
     "div",
     { class: "trouble", role: "alert" },
-    make("h2", {}, `${problem.message[0].toUpperCase()}${problem.message.slice(1)}`),
+    make("h2", {}, capital(problem.message)),
     make("p", {}, advice),
     make("button", { type: "button", class: "button", onclick: again }, "Try again"),
   );
@@ -401,12 +386,6 @@ function detach() {
 
 // --- the frame -------------------------------------------------------------------------------------
 
-function grow() {
-  const field = $("question");
-  field.style.height = "auto";
-  field.style.height = `${Math.min(field.scrollHeight, 200)}px`;
-}
-
 /** To the end, but never past the beginning of the last question: a long answer is read from its top. */
 function scrollDown() {
   const main = $("main");
@@ -444,19 +423,9 @@ function wire() {
     panel.close();
   });
   $("book").addEventListener("change", (event) => openBook(state.books.find((one) => one.book_id === event.target.value)));
-  $("composer").addEventListener("submit", (event) => {
-    event.preventDefault();
-    if (state.asking) state.asking.abort();
-    else ask($("question").value);
-  });
+  wireComposer($("composer"), $("question"), { asking: () => state.asking, ask });
   // Whoever scrolls while an answer comes is left where they are.
   for (const how of ["wheel", "touchmove"]) $("main").addEventListener(how, () => (state.scrolled = true), { passive: true });
-  $("question").addEventListener("input", grow);
-  $("question").addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    if (!state.asking) ask($("question").value);
-  });
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
       if (document.body.classList.contains("side-open")) $("side-close").click();

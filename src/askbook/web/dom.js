@@ -12,6 +12,15 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
+export function table(heads, rows, ...before) {
+  const head = make("thead", {}, make("tr", {}, heads.map((one) => (one ? make("th", { scope: "col" }, one) : make("td")))));
+  return make("table", {}, ...before, head, make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell) => make("td", {}, cell))))));
+}
+
+export function capital(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** What went wrong, beside what was tried. */
 export function renderWrong(problem) {
   return make("p", { class: "wrong", role: "alert" }, [problem.message, problem.detail].filter(Boolean).join(". "));

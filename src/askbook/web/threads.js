@@ -1,5 +1,6 @@
 // The list of conversations: open, rename, delete.
 
+import { attempt } from "./asking.js";
 import { icon, make, renderWrong } from "./dom.js";
 
 export class ThreadList {
@@ -52,16 +53,13 @@ export class ThreadList {
       show();
       row.querySelector(".open").focus();
     };
-    form.addEventListener("submit", async (event) => {
+    const save = async (title) => {
+      if (title && title !== thread.title) thread.title = (await this.api(`/session/${thread.thread_id}`, { method: "PATCH", body: { title } })).title;
+      back();
+    };
+    form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const title = input.value.trim();
-      form.querySelector(".wrong")?.remove();
-      try {
-        if (title && title !== thread.title) thread.title = (await this.api(`/session/${thread.thread_id}`, { method: "PATCH", body: { title } })).title;
-        back();
-      } catch (problem) {
-        form.append(renderWrong(problem));
-      }
+      attempt(form, () => save(input.value.trim()));
     });
     input.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
@@ -75,18 +73,15 @@ export class ThreadList {
   confirm(thread, row) {
     const dialog = make("dialog", { class: "confirm", "aria-labelledby": "confirm-title" });
     const leave = make("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Keep");
-    const remove = make("button", { type: "button", class: "button danger" }, "Delete");
-    remove.addEventListener("click", async () => {
-      dialog.querySelector(".wrong")?.remove();
-      try {
-        await this.api(`/session/${thread.thread_id}`, { method: "DELETE" });
-      } catch (problem) {
-        if (problem.status !== 404) return dialog.append(renderWrong(problem));
-      }
+    const forget = async () => {
+      await this.api(`/session/${thread.thread_id}`, { method: "DELETE" }).catch((problem) => {
+        if (problem.status !== 404) throw problem;
+      });
       dialog.close();
       row.remove();
       if (this.current === thread.thread_id) this.onGone();
-    });
+    };
+    const remove = make("button", { type: "button", class: "button danger", onclick: () => attempt(dialog, forget) }, "Delete");
     dialog.addEventListener("close", () => dialog.remove());
     dialog.append(make("h2", { id: "confirm-title" }, `Delete “${thread.title}”?`), make("p", {}, "The questions and answers in it are gone for good."), make("div", {}, leave, remove));
     this.list.after(dialog);

@@ -1,6 +1,8 @@
 // The widget's panel: a conversation with one book, in a shadow root of its own, on a page that is somebody else's.
 
-import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, renderWrong, safeAddress, showMath, titleOf, wordsOf } from "./answer.js";
+import { askStream, call, icon, make, renderAnswer, renderMarkdown, renderReply, safeAddress, showMath, titleOf, wordsOf } from "./answer.js";
+import { capital } from "./dom.js";
+import { empty, renderThumbs, showAsking, wireComposer } from "./asking.js";
 
 const READER = "askbook-reader";
 const SESSION = "askbook-session";
@@ -34,21 +36,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
   const shut = make("button", { type: "button", class: "quiet", "aria-label": "Close", title: "Close", onclick: close }, icon("close"));
   root.append(make("header", {}, icon("book"), make("h2", {}, title), anew, shut), log, form);
 
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    if (asking) return asking.abort();
-    const text = input.value.trim();
-    if (text) ask(text);
-  });
-  input.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    if (!asking) form.requestSubmit();
-  });
-  input.addEventListener("input", () => {
-    input.style.setProperty("height", "auto");
-    input.style.setProperty("height", `${input.scrollHeight}px`);
-  });
+  wireComposer(form, input, { asking: () => asking, ask: (text) => text.trim() && ask(text.trim()) });
   panel.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
     if (event.key === "Tab") keepInside(event);
@@ -130,8 +118,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
     root.querySelector(".hello")?.remove();
     const about = selected;
     addQuestion(text, about);
-    input.value = "";
-    input.style.removeProperty("height");
+    empty(input);
     const answer = add(make("div", { class: "theirs" }, make("p", { class: "waiting" }, "Looking into the book…")));
     let written = "";
     switchTo(new AbortController());
@@ -165,8 +152,7 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
 
   function switchTo(controller) {
     asking = controller;
-    send.setAttribute("aria-label", controller ? "Stop" : "Ask");
-    send.replaceChildren(icon(controller ? "stop" : "send"));
+    showAsking(send, controller);
   }
 
   // --- the conversation ----------------------------------------------------------------------------
@@ -214,27 +200,15 @@ export async function createPanel({ home, key, book, theme, title, accent, isBri
   }
 
   function thumbs(turn) {
-    const give = async (helpful, button) => {
-      const body = { session_id: session, helpful, position: 2 * turn - 1 };
-      const bar = button.parentElement;
-      bar.querySelector(".wrong")?.remove();
-      try {
-        await call(`${home}/feedback`, { method: "POST", headers, body });
-        for (const one of bar.children) one.setAttribute("aria-pressed", String(one === button));
-      } catch (problem) {
-        bar.append(renderWrong(problem));
-      }
-    };
-    const thumb = (name, label, helpful) => make("button", { type: "button", class: "quiet", "aria-label": label, title: label, "aria-pressed": "false", onclick: (event) => give(helpful, event.currentTarget) }, icon(name));
-    return make("div", { class: "thumbs" }, thumb("up", "This helped", true), thumb("down", "This did not help", false));
+    const send = (helpful) => call(`${home}/feedback`, { method: "POST", headers, body: { session_id: session, helpful, position: 2 * turn - 1 } });
+    return renderThumbs(make("div", { class: "thumbs" }), send);
   }
 
   return { open };
 }
 
 function renderProblem(problem, again) {
-  const words = problem.message.charAt(0).toUpperCase() + problem.message.slice(1);
-  return make("div", { class: "problem", role: "alert" }, make("p", {}, `${words}. ${problem.detail || ""}`), make("button", { type: "button", class: "button", onclick: again }, "Try again"));
+  return make("div", { class: "problem", role: "alert" }, make("p", {}, `${capital(problem.message)}. ${problem.detail || ""}`), make("button", { type: "button", class: "button", onclick: again }, "Try again"));
 }
 
 // --- the page it is on -----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from askbook.domain import (
     AnswerEvent,
     Delta,
     Failed,
+    Filters,
     PassagesFound,
     Question,
     Refusal,
@@ -114,7 +115,8 @@ async def delete_session(session_id: SessionPath, running: Up, caller: Reader) -
 async def _read(running: Running, caller: Caller, body: AgentRequest | ChatRequest, in_header: str | None) -> Question:
     book = await running.find_book(caller, body.book_id)
     session_id = body.session_id or in_header or str(uuid.uuid4())
-    return body.to_question(book.book_id, caller.owner, session_id, running.settings)
+    asked = Question(body.text, Filters(book.book_id), session_id, caller.owner, **running.askbook.limits)
+    return body.complete(asked)
 
 
 def _to_chat(body: ChatRequest, question: Question, replied: Replied) -> ChatResponse:

@@ -21,6 +21,7 @@ from askbook.api.completions import (
     ModelInfo,
     ModelList,
     SentMessage,
+    write_on,
 )
 from askbook.api.openapi import MAYBE_COMPLETION_STREAM, MAYBE_RESPONSE_STREAM, errors
 from askbook.api.requests import BOOK_ID, SessionHeader
@@ -48,7 +49,7 @@ async def complete(
     question, askbook = await _read_question(running, caller, body.model, body.messages, body.session_id or session_id)
     writer = CompletionWriter(body, question)
     if body.stream:
-        return await stream_reply(running, question, writer.write, askbook)
+        return await stream_reply(running, question, write_on(writer), askbook)
     return writer.to_completion(await get_reply(running, request, question, askbook))
 
 
@@ -78,7 +79,7 @@ async def respond(
     question, askbook = await _read_question(running, caller, body.model, told, session_id)
     writer = ResponseWriter(body, question)
     if body.stream:
-        return await stream_reply(running, question, writer.write, askbook)
+        return await stream_reply(running, question, write_on(writer), askbook)
     return writer.to_response(await get_reply(running, request, question, askbook))
 
 
@@ -110,14 +111,8 @@ async def _read_question(
     spoken = [message for message in told if message.role in ("user", "assistant")]
     if not spoken or spoken[-1].role != "user":
         raise InputError("the last message must be the user's", "It is the question.")
-    question = Question(
-        spoken[-1].text,
-        Filters(book.book_id),
-        session_id or str(uuid.uuid4()),
-        caller.owner,
-        running.settings.agent_top_k,
-        running.settings.agent_score_threshold,
-    )
+    thread_id, limits = session_id or str(uuid.uuid4()), running.askbook.limits
+    question = Question(spoken[-1].text, Filters(book.book_id), thread_id, caller.owner, **limits)
     if session_id:
         return question, running.askbook
     brought = _ClientThreads(running.askbook.threads, _to_messages(spoken[:-1]))

@@ -39,7 +39,9 @@ async def search(body: SearchRequest, running: Up, caller: Reader) -> SearchResp
     # The default tier is not checked: nobody asked for it.
     asked = "hardware_tier_filter" in body.model_fields_set
     check_choices(filters if asked else replace(filters, hardware_tier=None), book)
-    outcome = await running.askbook.search(body.text, filters, body.mode, body.limit, body.threshold, body.rerank)
+    outcome = await running.askbook.search(
+        body.text, filters, mode=body.mode, limit=body.limit, threshold=body.threshold, rerank=body.rerank
+    )
     return SearchResponse.from_outcome(outcome, body.include_embedding, book.public_id)
 
 

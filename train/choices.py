@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+
 from askbook.reading.plain import read_out
 
 CHOICES = Path(__file__).parent / "choices.jsonl.gz"

@@ -55,7 +55,7 @@ class Work:
         asked, label = pairs.is_question == 1, pairs.label
         print(
             f"{len(rows):,} rows, {len(pairs):,} pairs, {pairs.lengths().sum():,} tokens; "
-            f"questions {(asked & (label == 1)).sum():,} answered, {(asked & (0 <= label) & (label < 1)).sum():,} not; "
+            f"questions {(asked & (label == 1)).sum():,} answered, {(asked & (label >= 0) & (label < 1)).sum():,} not; "
             f"statements {(~asked & (label == 1)).sum():,} true, {(~asked & (label == 0)).sum():,} false",
             flush=True,
         )

@@ -50,8 +50,10 @@ class Appraiser:
         # A thread does not carry words that the book never uses.
         follows = len(meanings) > 1 and outcome.signals.coverage > 0
         evidence = gather_evidence(reads, calibration.chance_in_book(outcome.signals), follows)
-        reordered = reorder(outcome.passages, rank_passages(reads, outcome.passages))
-        passages = tuple(rate_passages(reordered, evidence, calibration, always))
+        # Raw cosines decide the order too.
+        is_raw = calibration.origin == "raw"
+        ranked = outcome.passages if is_raw else reorder(outcome.passages, rank_passages(reads, outcome.passages))
+        passages = tuple(rate_passages(ranked, evidence, calibration, always))
         confidence = await judge(replace(outcome, passages=passages), self.index)
         # What is cited has the score that it was found with.
         by_id = {passage.chunk.id: passage for passage in passages}

@@ -63,6 +63,10 @@ SHOWN = {
     "colons": (":::tip[My title]\n\nText.\n\n:::", "> **My title**\n>\n> Text."),
     "colons, title behind": ("::: info Read this {open}\nText.\n:::", "> **Read this**\n>\n> Text."),
     "colons, no title": (":::danger\nText.\n:::", "> **Danger**\n>\n> Text."),
+    "details without a kind": (
+        '??? "Raw data"\n\n    Text.\n\n1. One\n\n    ???+ "Open"\n\n        In.',
+        "> **Raw data**\n>\n> Text.\n\n1. One\n\n    > **Open**\n    >\n    > In.",
+    ),
     "slashes": ("/// warning | Hot surface\n\nText.\n\n///\n\nMore.", "> **Hot surface**\n>\n> Text.\n\nMore."),
     "slashes with options": ("/// details | Read on\n    open: True\n\nText.\n\n///", "> **Read on**\n>\n> Text."),
     "slashes, a tab": ("/// tab | Python\n\n```py\nx = 1\n```\n\n///", "**Python**\n\n```py\nx = 1\n```"),

@@ -21,7 +21,7 @@ _FENCE = re.compile(
 _ESM = re.compile(ESM)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _LINE = re.compile(
-    r"(?P<material>(?:!!!|\?\?\?\+?)[ \t]++[A-Za-z])"
+    r"(?P<material>(?:!!!|\?\?\?\+?)[ \t]++[A-Za-z]|\?\?\?\+?[ \t]++\"[^\n]*\")"
     r"|(?P<tab>===[!+]?[ \t]++[\"'])"
     r"|(?P<footnote>\[\^[^\]\s]{1,100}\]:)"
     r"|(?P<defined>\[[^\[\]^\n][^\[\]\n]{0,200}\]:)"
@@ -52,7 +52,7 @@ _DEFINED = re.compile(
 )
 _REF = re.compile(r"\{\{[<%]\s*(?:rel)?ref\s+\"?(?P<page>[^\"{}\s]+)\"?\s*[%>]\}\}")
 _MYST = re.compile(r"^[ \t]*(?:`{3,}|:{3,})\{[\w:-]+\}|\{[\w:-]+\}`[^`\n]+`", re.MULTILINE)
-_MATERIAL = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]++(?P<kind>[\w-]++)[^\"\n]*+(?:\"(?P<title>[^\n]*)\")?")
+_MATERIAL = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]++(?P<kind>[\w-]*+)[^\"\n]*+(?:\"(?P<title>[^\n]*)\")?")
 _TAB = re.compile(r"===[!+]?[ \t]++([\"'])(?P<title>[^\n]*)\1")
 _OPTIONS = re.compile(
     r"(?:[ \t>]*:[\w-]++:[^\n]*+(?:\n|\Z))++"

@@ -97,7 +97,8 @@ _HTML_OPENS = re.compile(
     r"|h[1-6]|header|li|main|nav|ol|p|section|summary|table|tbody|td|tfoot|th|thead|tr|ul)(?=[\s/>]|$)",
     re.IGNORECASE,
 )
-_OF_HTML = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>]*>|(?P<sign>&(?:\w{2,30}|#\w{2,8});)", re.DOTALL)
+# A comment that nothing closes is looked through once: none goes on past the next that opens.
+_OF_HTML = re.compile(r"<!--(?:[^<-]|-(?!->)|<(?!!--))*+-->|</?[A-Za-z][^<>]*+>|(?P<sign>&(?:\w{2,30}|#\w{2,8});)")
 _HTML_LANGUAGE = re.compile(r"\b(?:lang(?:uage)?-|lang=[\"']?|data-lang=[\"']?)(?P<name>[\w+#-]+)")
 _ALONE = re.compile(r"<[^<>]*+>?[ \t]*+")
 _UNCLOSED = names("dd dt li p tbody td tfoot th thead tr")

@@ -31,6 +31,10 @@ SHOWN = {
     ),
     "by indent it is code": ("Text.\n\n    !!! note\n        x <b>y</b>", "Text.\n\n    !!! note\n        x <b>y</b>"),
     "a formula without its delimiters": ("Sum \\sum_{i=1}^{n=3} v.", "Sum \\sum_{i=1}^{n=3} v."),
+    "attributes in single quotes": (
+        "## Blocked {#own data-toc-label='In short'}\n\nText.\n\n[Go](x.md){target='_blank'} now.",
+        "## Blocked\n\nText.\n\n[Go](x.md) now.",
+    ),
     "attributes": ("[Go](x.md){ .md-button } now.\n{: .lead }", "[Go](x.md) now."),
     "keys, marks, icons": ("Press ++ctrl+c++, ==now==, :material-check: done.", "Press ctrl+c, now, done."),
     "abbreviation": ("*[HTML]: Hyper Text", "HTML: Hyper Text"),

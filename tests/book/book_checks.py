@@ -23,7 +23,7 @@ SYNTAX = re.compile(
     r"|:(?:begin|end)_tab:`?|`"
     # directives and their options, roles and their targets, labels
     r"|```mdx-code-block|(?:`{3,}|~{3,})(?:\{[\w:.+-]+\}(?: \S+\.(?:png|jpg|svg))?)?"
-    r"|(?:`{3,}|~{3,})admonish(?:[ ]+[\w.-]+)?(?:[ ]+\w+=\w+)*(?:[ ]+(?:title=)?\")?|&\w+;"
+    r"|(?:`{3,}|~{3,})admonish(?:[ ]+[\w.-]+)?(?:[ ]+\w+=(?:\w+|\"[\w ]+\"))*(?:[ ]+(?:title=)?[\"'])?|&\w+;"
     r"|`{3,}\{(?:toctree|raw|index|bibliography|literalinclude)\}.*?`{3,}"
     r"|:{3,}\{only\} latex.*?:{3,}|\{(?:raw|only)\} html\b|\{(?:div|grid)\} [\w ]+|\{[\w:.+-]+\}|(?m:^):[\w-]+:[^\n]*"
     r"|:[\w-]+:|---\n.*?---|<[^<>]*>`|\([\w:./-]+\)=?|(?m:^)%[^\n]*|\+\+\+[^\n]*"

@@ -313,6 +313,14 @@ SHOWN = {
         '<div class="highlight"><pre>\n# One\n`a` ```b```\n\n# Two</pre></div>\n\n## A\n\nText.',
         "````\n# One\n`a` ```b```\n\n# Two\n````\n\n## A\n\nText.",
     ),
+    "words in signs in a listing of HTML": (
+        "<pre>\nrun <path> of Vec<T> <b>x</b>\n</pre>\n\nText.",
+        "```\nrun <path> of Vec<T> x\n```\n\nText.",
+    ),
+    "tags behind a listing of HTML": (
+        "<table><tr><td><pre>\n# a\n</pre></td><td>other</td></tr></table>\n\nText.",
+        "```\n# a\n```\n other\n\nText.",
+    ),
     "a form in HTML": ("<textarea rows=3>\n# One\n\n- two\n</textarea>", "```\n# One\n\n- two\n```"),
     "a listing of HTML in a list": (
         "- one\n\n  <pre>\n  # a\n  </pre>\n- two",
@@ -385,6 +393,11 @@ SHOWN = {
     "admonish with a listing": (
         '~~~admonish tip.big "Own"\n```py\nx\n```\n~~~\n\n```admonish faq collapsible=true\nText.\n```\n\nAfter.',
         "> **Own**\n>\n> ```py\n> x\n> ```\n\n> **Faq**\n>\n> Text.\n\nAfter.",
+    ),
+    "admonish with classes": (
+        '```admonish note class="custom one" title=\'Of "words"\'\nText.\n```\n\n'
+        '```admonish id="x" title="Two \\"words\\""\nText.\n```',
+        '> **Of "words"**\n>\n> Text.\n\n> **Two \\"words\\"**\n>\n> Text.',
     ),
     "admonish without a title": ('```admonish info title=""\nText.\n```', "> Text."),
     "a numbered listing": (

@@ -21,7 +21,7 @@ _FENCE = re.compile(
 _ESM = re.compile(ESM)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _LINE = re.compile(
-    r"(?P<material>(?:!!!|\?\?\?\+?)[ \t]++[A-Za-z]|\?\?\?\+?[ \t]++\"[^\n]*\")"
+    r"(?P<material>(?:!!!|\?\?\?\+?)[ \t]++[A-Za-z]|\?\?\?\+?[ \t]++\"[^\n]*\"[ \t]*$)"
     r"|(?P<tab>===[!+]?[ \t]++[\"'])"
     r"|(?P<footnote>\[\^[^\]\s]{1,100}\]:)"
     r"|(?P<defined>\[[^\[\]^\n][^\[\]\n]{0,200}\]:)"
@@ -217,7 +217,7 @@ class Blocks:
         """The marks of the open listing, where it began, how many bodies hold it, and its language."""
         self._fence_indent = 0
         self._pre: tuple[int, int, str, set[str]] | None = None
-        """Of a listing of HTML, where its end tags begin and end, what stands before it, and the tags that it closes."""
+        """Of a listing of HTML, where its end tags begin and end, what stands before it, and what tags it closes."""
         self._after_blank = True
         self._in_list = False
         self._in_code = False

@@ -763,6 +763,8 @@ def javascript(text: str, **others: str) -> object:
         ("import {x as y} from './o'\nimport z from './o'\nexport default {a: y, b: z.k, c: require('./o')}",
          {"a": "exported", "b": "v", "c": {"k": "v"}}),
         ("const a = [b], b = [a]\nexport default {a, c: 'd'} as const", {"a": [None], "c": "d"}),
+        ("export const a = (): X.Y[] => [{k: 'x'}]\nconst b = () => ({c: 1})\nexport default {a: a(), b: {'/': b()}}",
+         {"a": [{"k": "x"}], "b": {"/": {"c": 1.0}}}),
         ("export default async function () {\n const t = 'x'\n return {title: t}\n}", {"title": "x"}),
     ],
 )  # fmt: skip

@@ -12,7 +12,10 @@ from markdown_it import MarkdownIt
 from askbook.domain import Chunk, Lesson
 
 RAW = {
-    "admonition": r"^[ \t>]*(?:!!!|\?\?\?\+?|/{3,})[ \t]+\w|^[ \t>]*:{3,}|\[!(?:NOTE|TIP|WARNING|CAUTION|IMPORTANT)\]",
+    "admonition": (
+        r"^[ \t>]*(?:!!!|/{3,})[ \t]+\w|^[ \t>]*\?\?\?\+?[ \t]+[\w\"]|^[ \t>]*:{3,}"
+        r"|\[!(?:NOTE|TIP|WARNING|CAUTION|IMPORTANT)\]"
+    ),
     "tab": r"^[ \t]*===[!+]?[ \t]+\"|:(?:begin|end)_tab:|</?Tabs?\b|</?TabItem\b",
     "directive": r"^[ \t>]*(?:`{3,}|~{3,})\{\w|^\([\w:.-]+\)=[ \t]*$",
     "role": r"\{[\w:]+\}`[^`\n]+`",

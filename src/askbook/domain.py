@@ -108,6 +108,8 @@ class Lesson:
     """For each line of the text its line in the file; empty where nothing is included and both are the same."""
     link_titles: Mapping[str, str] = field(default_factory=dict[str, str])
     """Titles for links without words of their own, by their targets."""
+    module_order: int = 0
+    """The place of its module in the site's navigation, from 1; 0 where none tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ class Chunk:
     pieces: tuple[Piece, ...]
     sections: tuple[SectionStart, ...] = ()
     """Of a chunk that holds several; its own title, path and address are those of the first that says something."""
+    module_order: int = 0
     version: int = field(default=1, compare=False)
     created_at: datetime | None = field(default=None, compare=False)
     updated_at: datetime | None = field(default=None, compare=False)

@@ -60,6 +60,7 @@ def read_shelf(folder: Path) -> Shelf:
             one.source_file,
             one.parent_doc_id,
             chunks[one.parent_doc_id][0].heading_path,
+            one.module_order,
         )
         for one in lessons
     ]
@@ -650,6 +651,21 @@ async def test_the_ledger_keeps_the_outline_until_the_book_changes(database: Dat
     gone = demo.find("Lidar Simulation")
     await ledger.commit(demo.book.book_id, [], [gone.source_file], {})
     assert gone not in (await ledger.load_outline(demo.book.book_id)).lessons
+
+
+async def test_the_modules_of_a_site_come_in_its_own_order(database: Database, tmp_path: Path) -> None:
+    navigation = "nav:\n- Start: [z/a.md]\n- Alone: m.md\n- Last: [b/b.md, b/c.md]\n- Then: [a/1.md]\n"
+    pages = {f"docs/{name}.md": page(name) for name in ("z/a", "m", "b/b", "b/c", "a/1", "c/unnamed")}
+    shelf = write_shelf(tmp_path, {"mkdocs.yml": f"site_name: Arms\n{navigation}", **pages})
+    ledger = Ledger(database)
+    await ledger.save_book(shelf.book, "folder")
+    lessons = sorted(shelf.lessons.values(), key=lambda lesson: lesson.fingerprint)
+    await ledger.commit(shelf.book.book_id, [_to_change(shelf, lesson) for lesson in lessons], [], {})
+
+    outline = await ledger.load_outline(shelf.book.book_id)
+    files = ["z/a", "m", "b/b", "b/c", "a/1", "c/unnamed"]
+    assert [one.source_file for one in outline.lessons] == [f"docs/{name}.md" for name in files]
+    assert outline.lessons == shelf.outline.lessons
 
 
 def _to_change(shelf: Shelf, lesson: Lesson) -> LessonChange:

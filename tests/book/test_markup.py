@@ -31,6 +31,10 @@ SHOWN = {
     ),
     "by indent it is code": ("Text.\n\n    !!! note\n        x <b>y</b>", "Text.\n\n    !!! note\n        x <b>y</b>"),
     "a formula without its delimiters": ("Sum \\sum_{i=1}^{n=3} v.", "Sum \\sum_{i=1}^{n=3} v."),
+    "attributes in single quotes": (
+        "## Blocked {#own data-toc-label='In short'}\n\nText.\n\n[Go](x.md){target='_blank'} now.",
+        "## Blocked\n\nText.\n\n[Go](x.md) now.",
+    ),
     "attributes": ("[Go](x.md){ .md-button } now.\n{: .lead }", "[Go](x.md) now."),
     "keys, marks, icons": ("Press ++ctrl+c++, ==now==, :material-check: done.", "Press ctrl+c, now, done."),
     "abbreviation": ("*[HTML]: Hyper Text", "HTML: Hyper Text"),
@@ -63,6 +67,10 @@ SHOWN = {
     "colons": (":::tip[My title]\n\nText.\n\n:::", "> **My title**\n>\n> Text."),
     "colons, title behind": ("::: info Read this {open}\nText.\n:::", "> **Read this**\n>\n> Text."),
     "colons, no title": (":::danger\nText.\n:::", "> **Danger**\n>\n> Text."),
+    "details without a kind": (
+        '??? "Raw data"\n\n    Text.\n\n1. One\n\n    ???+ "Open"\n\n        In.',
+        "> **Raw data**\n>\n> Text.\n\n1. One\n\n    > **Open**\n    >\n    > In.",
+    ),
     "slashes": ("/// warning | Hot surface\n\nText.\n\n///\n\nMore.", "> **Hot surface**\n>\n> Text.\n\nMore."),
     "slashes with options": ("/// details | Read on\n    open: True\n\nText.\n\n///", "> **Read on**\n>\n> Text."),
     "slashes, a tab": ("/// tab | Python\n\n```py\nx = 1\n```\n\n///", "**Python**\n\n```py\nx = 1\n```"),
@@ -305,6 +313,14 @@ SHOWN = {
         '<div class="highlight"><pre>\n# One\n`a` ```b```\n\n# Two</pre></div>\n\n## A\n\nText.',
         "````\n# One\n`a` ```b```\n\n# Two\n````\n\n## A\n\nText.",
     ),
+    "words in signs in a listing of HTML": (
+        "<pre>\nrun <path> of Vec<T> <b>x</b>\n</pre>\n\nText.",
+        "```\nrun <path> of Vec<T> x\n```\n\nText.",
+    ),
+    "tags behind a listing of HTML": (
+        "<table><tr><td><pre>\n# a\n</pre></td><td>other</td></tr></table>\n\nText.",
+        "```\n# a\n```\n other\n\nText.",
+    ),
     "a form in HTML": ("<textarea rows=3>\n# One\n\n- two\n</textarea>", "```\n# One\n\n- two\n```"),
     "a listing of HTML in a list": (
         "- one\n\n  <pre>\n  # a\n  </pre>\n- two",
@@ -377,6 +393,11 @@ SHOWN = {
     "admonish with a listing": (
         '~~~admonish tip.big "Own"\n```py\nx\n```\n~~~\n\n```admonish faq collapsible=true\nText.\n```\n\nAfter.',
         "> **Own**\n>\n> ```py\n> x\n> ```\n\n> **Faq**\n>\n> Text.\n\nAfter.",
+    ),
+    "admonish with classes": (
+        '```admonish note class="custom one" title=\'Of "words"\'\nText.\n```\n\n'
+        '```admonish id="x" title="Two \\"words\\""\nText.\n```',
+        '> **Of "words"**\n>\n> Text.\n\n> **Two \\"words\\"**\n>\n> Text.',
     ),
     "admonish without a title": ('```admonish info title=""\nText.\n```', "> Text."),
     "a numbered listing": (

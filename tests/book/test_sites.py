@@ -85,6 +85,13 @@ nav:
     )
 
 
+def test_titles_of_a_navigation_are_without_tags(tmp_path: Path) -> None:
+    config = "site_name: X\nnav:\n- 'The &nbsp<samp>run</samp>&nbsp; Command': a.md\n- '<b>In</b> & out': [b.md]\n"
+    lessons = read_all(write_book(tmp_path, {"mkdocs.yml": config, "docs/a.md": "text", "docs/b.md": "text"}))[0]
+    assert lessons["docs/a.md"].title == "The run Command"
+    assert lessons["docs/b.md"].module_title == "In & out"
+
+
 def test_mdbook_publishes_what_its_summary_names(tmp_path: Path) -> None:
     folder = write_book(
         tmp_path,
@@ -756,6 +763,8 @@ def javascript(text: str, **others: str) -> object:
         ("import {x as y} from './o'\nimport z from './o'\nexport default {a: y, b: z.k, c: require('./o')}",
          {"a": "exported", "b": "v", "c": {"k": "v"}}),
         ("const a = [b], b = [a]\nexport default {a, c: 'd'} as const", {"a": [None], "c": "d"}),
+        ("export const a = (): X.Y[] => [{k: 'x'}]\nconst b = () => ({c: 1})\nexport default {a: a(), b: {'/': b()}}",
+         {"a": [{"k": "x"}], "b": {"/": {"c": 1.0}}}),
         ("export default async function () {\n const t = 'x'\n return {title: t}\n}", {"title": "x"}),
     ],
 )  # fmt: skip

@@ -55,6 +55,7 @@ class Place:
     is_overview: bool
     entry: Entry | None
     module: str = MAIN
+    module_order: int = 0
     chapter: int = 0
     lesson: int | None = None
     title: str = ""
@@ -96,6 +97,10 @@ class Layout:
         }
         self._name_modules(places)
         places.sort(key=self._order)
+        if any(place.entry for place in places):
+            order = {module: at for at, module in enumerate(dict.fromkeys(place.module for place in places), start=1)}
+            for place in places:
+                place.module_order = order[place.module]
         self._number_chapters(places)
         self._number_lessons(places)
         self._chapter_titles = {

@@ -43,6 +43,7 @@ ChunkPlace = body_of(
     Chunk,
     *("id", "text", "book_id", "url", "embed_text", "embed_hash", "source_file_hash", "pieces", "sections", "version"),
     *("word_count", "token_count", "char_count", "created_at", "updated_at", "embedded_at", "embedding_model"),
+    "module_order",
 )
 """Where a chunk stands, and for whom it was written."""
 

@@ -464,14 +464,18 @@ def _as_stored(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 async def _load_headings(connection: AsyncConnection, book_id: str) -> tuple[list[LessonRow], dict[str, list[str]]]:
     """Each lesson with the way to it, and the texts of its chunks in order."""
-    named = [lessons.c[field.name] for field in fields(LessonRow) if field.name != "path"]
+    named = [lessons.c[field.name] for field in fields(LessonRow) if field.name in lessons.c]
     placed = (
-        select(*named, chunks.c.details["heading_path"].label("path"))
+        select(
+            *named,
+            chunks.c.details["heading_path"].label("path"),
+            chunks.c.details["module_order"].label("module_order"),
+        )
         .join(chunks, (chunks.c.book_id == lessons.c.book_id) & (chunks.c.source_file == lessons.c.source_file))
         .where(lessons.c.book_id == book_id, chunks.c.chunk_index == 0)
     )
     found = (await connection.execute(placed)).mappings()
-    rows = [LessonRow(**{**row, "path": tuple(row["path"])}) for row in found]
+    rows = [LessonRow(**{**row, "path": tuple(row["path"]), "module_order": row["module_order"] or 0}) for row in found]
     query = select(chunks.c.source_file, chunks.c.text).where(chunks.c.book_id == book_id)
     texts: dict[str, list[str]] = {}
     for source_file, text in await connection.execute(query.order_by(chunks.c.source_file, chunks.c.chunk_index)):

@@ -122,6 +122,7 @@ class LessonRow:
     source_file: str
     parent_doc_id: str
     path: tuple[str, ...]
+    module_order: int = 0
 
     @property
     def above(self) -> tuple[str, ...]:
@@ -145,7 +146,7 @@ def build_outline(
             placed = place_sections(row.title, texts.get(row.source_file, ()))
             lessons.append(
                 OutlineLesson(
-                    **{name: getattr(row, name) for name in LessonRow.__slots__ if name != "path"},
+                    **{name: getattr(row, name) for name in LessonRow.__slots__ if name in OutlineLesson.__slots__},
                     module_title=row.above[0] if len(row.above) == 2 else module_title,
                     chapter_title=_name_chapter(row, module_title),
                     sections=tuple(place.section for place in placed),
@@ -180,8 +181,9 @@ def _same(title: str, another: str) -> bool:
 
 
 def _module_order(rows: Sequence[LessonRow]) -> tuple[object, ...]:
-    """By the number in the folder's name, then by the first chapter; lessons in no module come first."""
+    """The site's; else lessons in no module first, then by the number in the folder's name and the first chapter."""
     folder = min(row.source_file.rpartition("/")[0] for row in rows)
     numbers = (int(found[1]) for name in folder.split("/") if (found := _NUMBER.match(name)))
     first_chapter = min((row.chapter for row in rows if row.chapter), default=math.inf)
-    return (rows[0].module != ROOT_MODULE, next(numbers, math.inf), first_chapter, folder, rows[0].module)
+    order = min(row.module_order for row in rows)
+    return (order, rows[0].module != ROOT_MODULE, next(numbers, math.inf), first_chapter, folder, rows[0].module)

@@ -21,7 +21,7 @@ _FENCE = re.compile(
 _ESM = re.compile(ESM)
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
 _LINE = re.compile(
-    r"(?P<material>(?:!!!|\?\?\?\+?)[ \t]++[A-Za-z])"
+    r"(?P<material>(?:!!!|\?\?\?\+?)[ \t]++[A-Za-z]|\?\?\?\+?[ \t]++\"[^\n]*\"[ \t]*$)"
     r"|(?P<tab>===[!+]?[ \t]++[\"'])"
     r"|(?P<footnote>\[\^[^\]\s]{1,100}\]:)"
     r"|(?P<defined>\[[^\[\]^\n][^\[\]\n]{0,200}\]:)"
@@ -52,7 +52,7 @@ _DEFINED = re.compile(
 )
 _REF = re.compile(r"\{\{[<%]\s*(?:rel)?ref\s+\"?(?P<page>[^\"{}\s]+)\"?\s*[%>]\}\}")
 _MYST = re.compile(r"^[ \t]*(?:`{3,}|:{3,})\{[\w:-]+\}|\{[\w:-]+\}`[^`\n]+`", re.MULTILINE)
-_MATERIAL = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]++(?P<kind>[\w-]++)[^\"\n]*+(?:\"(?P<title>[^\n]*)\")?")
+_MATERIAL = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]++(?P<kind>[\w-]*+)[^\"\n]*+(?:\"(?P<title>[^\n]*)\")?")
 _TAB = re.compile(r"===[!+]?[ \t]++([\"'])(?P<title>[^\n]*)\1")
 _OPTIONS = re.compile(
     r"(?:[ \t>]*:[\w-]++:[^\n]*+(?:\n|\Z))++"
@@ -80,7 +80,8 @@ _CLASS = re.compile(r"\{[ \t]*\.?(?P<name>[\w+#-]+)")
 _TRAILING = re.compile(r"(?<![ \t])[ \t]*+(?:\{[^{}\n]*\}[ \t]*+)?$")
 _ADMONISH = re.compile(
     r"[ \t]*+admonish(?:[ \t]++(?![\w-]++=)(?P<kind>[\w-]++)[\w.-]*+)?+"
-    r"(?:[ \t]*+(?:title=)?\"(?P<title>[^\"\n]*+)\"|[ \t]++\w++=\S++)*+[ \t]*+"
+    r"(?:[ \t]*+(?:title=)?\"(?P<title>(?:[^\"\\\n]|\\.)*+)\"|[ \t]++title='(?P<own>[^'\n]*+)'"
+    r"|[ \t]++\w++=(?:\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|[^\s\"']++))*+[ \t]*+"
 )
 """```admonish warning.big "Title"`, of a program that makes mdBook's pages."""
 _TAGS = re.compile(r"^[ \t>]*:?tags:[ \t]*(?:\[[^\]]*\]|[^\n]*(?:\n[ \t>]*-[ \t][^\n]*)*)", re.MULTILINE)
@@ -97,7 +98,10 @@ _HTML_OPENS = re.compile(
     r"|h[1-6]|header|li|main|nav|ol|p|section|summary|table|tbody|td|tfoot|th|thead|tr|ul)(?=[\s/>]|$)",
     re.IGNORECASE,
 )
-_OF_HTML = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>]*>|(?P<sign>&(?:\w{2,30}|#\w{2,8});)", re.DOTALL)
+# A comment that nothing closes is looked through once: none goes on past the next that opens.
+_OF_HTML = re.compile(
+    r"<!--(?:[^<-]|-(?!->)|<(?!!--))*+-->|</?(?P<name>[A-Za-z][\w-]*+)[^<>]*+>|(?P<sign>&(?:\w{2,30}|#\w{2,8});)"
+)
 _HTML_LANGUAGE = re.compile(r"\b(?:lang(?:uage)?-|lang=[\"']?|data-lang=[\"']?)(?P<name>[\w+#-]+)")
 _ALONE = re.compile(r"<[^<>]*+>?[ \t]*+")
 _UNCLOSED = names("dd dt li p tbody td tfoot th thead tr")
@@ -212,8 +216,8 @@ class Blocks:
         self._fence: tuple[str, int, int, str] | None = None
         """The marks of the open listing, where it began, how many bodies hold it, and its language."""
         self._fence_indent = 0
-        self._pre: tuple[int, int, str] | None = None
-        """Of a listing of HTML, where its end tags begin and end, and what stands before its tag."""
+        self._pre: tuple[int, int, str, set[str]] | None = None
+        """Of a listing of HTML, where its end tags begin and end, what stands before it, and what tags it closes."""
         self._after_blank = True
         self._in_list = False
         self._in_code = False
@@ -553,8 +557,8 @@ class Blocks:
         self._fence_indent = _width(fence["prefix"])
         if own := _ADMONISH.fullmatch(self._text, fence.start("info"), end):
             self._bodies.append(_Body(mark=mark, column=self._fence_indent))
-            kind = (own["kind"] or "note").lower() if own["title"] is None else ""
-            self._label(begin, end, own.span("title") if own["title"] else None, kind, framed=True)
+            title = next((own.span(name) for name in ("title", "own") if own[name] is not None), None)
+            self._label(begin, end, title, "" if title else (own["kind"] or "note").lower(), framed=True)
             return
         if info == "mdx-code-block":
             self._bodies.append(_Body(mark=mark))
@@ -777,7 +781,9 @@ class Blocks:
         fence = f"{longest}`{language['name'] if language else ''}"
         words = text[found.end() : end].strip()
         self._fence = f"{longest}`", at, len(self._bodies), ""
-        self._pre = stop.start(), stop.end(), text[begin:at] if _width(text[begin:at]) < 4 or self._in_list else ""
+        closed = {name.lower() for name in re.findall(r"</([\w-]+)", text[at : stop.end()])}
+        lead = text[begin:at] if _width(text[begin:at]) < 4 or self._in_list else ""
+        self._pre = stop.start(), stop.end(), lead, closed
         self.parsed.append(Hidden(at, end, parsed=fence))
         self._hide(at, found.end(), f"{fence}\n{self._lead(at)}" if words else fence)
         self._read_pre(found.end(), at, end)
@@ -785,9 +791,12 @@ class Blocks:
     def _read_pre(self, at: int, begin: int, end: int) -> None:
         """A line of it: what its tags hold, with the signs that entities stand for."""
         assert self._fence is not None and self._pre is not None
-        stop, behind, lead = self._pre
+        stop, behind, lead, closed = self._pre
         for found in _OF_HTML.finditer(self._text, at, min(end, stop)):
-            self._hide(*found.span(), html.unescape(found["sign"]) if found["sign"] else "")
+            name = (found["name"] or "").lower()
+            # `<path>` and `Vec<T>` are words.
+            if not name or name in closed or name in ("br", "hr", "img", "wbr") or "=" in found[0]:
+                self._hide(*found.span(), html.unescape(found["sign"]) if found["sign"] else "")
         if stop > end:
             return
         fence, inner = lead + self._fence[0], self._lead(begin)
@@ -797,7 +806,7 @@ class Blocks:
         else:
             self._hide(begin, behind, f"{fence}{below}", fence)
         self.parsed.append(Hidden(begin, end, parsed=fence))
-        self._end_fence(end)
+        self._end_fence(min(behind, end))
 
     def _read_box(self, found: re.Match[str], at: int, end: int) -> None:
         """`<Callout>`, `{{% alert %}}`, `{% hint %}`: its label is read among words; its lines are a frame."""

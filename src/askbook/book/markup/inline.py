@@ -55,11 +55,11 @@ _MDBOOK = re.compile(r"\{\{#(?:include|rustdoc_include|playground|playpen|title|
 _BRANCH = re.compile(r"\{[#:/](?:if|else|each|await|then|key)\b[^{}\n]*\}")
 # `_{i=1}` is a formula's, delimiters or not.
 _ATTRIBUTES = re.compile(
-    r"\{:[^{}\n]*\}|\{[ \t]*(?:[.#][\w:-]+|(?<![_^]\{)[\w-]+=(?:\"[^\"\n]*\"|[\w%.-]+))"
-    r"(?:[ \t]+(?:[.#][\w:-]+|[\w:-]+=(?:\"[^\"\n]*\"|[\w%./-]+)))*[ \t]*\}"
+    r"\{:[^{}\n]*\}|\{[ \t]*(?:[.#][\w:-]+|(?<![_^]\{)[\w-]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[\w%.-]+))"
+    r"(?:[ \t]+(?:[.#][\w:-]+|[\w:-]+=(?:\"[^\"\n]*\"|'[^'\n]*'|[\w%./-]+)))*[ \t]*\}"
 )
 _HEADS = re.compile(r"[^\S\n]*+#")
-_ID = re.compile(r"(?:#|\bid=\"?)([^\s{}\"]+)")
+_ID = re.compile(r"(?:#|\bid=[\"']?)([^\s{}\"']+)")
 # {names.map((name) => ( <Tag /> ))}: its tags and the words in them are read as all others are.
 _PROGRAM = re.compile(
     r"\{(?:[^{}<>\n=]|\{[^{}\n]{0,300}\}|=(?!>)){1,200}(?:\n[ \t]*)?(?:=>|&&|\?)[ \t]*\(?[ \t]*"

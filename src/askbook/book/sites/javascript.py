@@ -280,10 +280,30 @@ class _Parser:
         if self.text(at) != "=":
             return at
         value, end = self.value(at + 1)
-        self.file.names.setdefault(name, value)
+        if (made := self._returned(at + 1, end)) is not None:
+            self.file.functions.setdefault(name, made)
+            value = Call(name, [])
+        else:
+            self.file.names.setdefault(name, value)
         if exported:
             self.file.exports[name] = value
         return max(end, at)
+
+    def _returned(self, at: int, end: int) -> object:
+        """Of `(): Item[] => [ … ]` the list, of `() => ({ … })` the object."""
+        if self.text(at) != "(" or self.text(self.tokens[at].end + 1) not in ("=>", ":"):
+            return None
+        at = self.tokens[at].end + 1
+        while at < end and self.text(at) != "=>":
+            at = self._step(at)
+        is_literal = self.text(at + 1) == "[" or (self.text(at + 1) == "(" and self.text(at + 2) == "{")
+        if at >= end or not is_literal:
+            return None
+        noted = len(self._bodies)
+        made = self.value(at + 1)[0]
+        # They were noted when its end was looked for.
+        del self._bodies[noted:]
+        return made
 
     def _read_required(self, at: int) -> int:
         """`const { a, b } = require('./x')`"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from askbook.book.sites.values import dig, file_route, folder_route, join, to_ba
 
 _LINK = re.compile(r"\[((?:[^\[\]\\]|\\.)*)\]\(([^()\s]+)\)")
 _RELATIVE = re.compile(r"base_path:[^#\n]*!relative[ \t]+\$(config|docs)_dir/?([\w./-]*)")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*+>")
 _MOST_FOLDERS = 20
 _LITERATE = ("SUMMARY.md", "README.md")
 
@@ -65,6 +67,11 @@ def _snippet_folders(
     return tuple(dict.fromkeys(path for path in found if path is not None))
 
 
+def _to_title(written: object) -> str | None:
+    """The words of a title, which MkDocs writes into the page as HTML."""
+    return to_text(html.unescape(_TAG.sub("", written))) if isinstance(written, str) else None
+
+
 def _read_nav(files: Files, docs: str, config: str, written: object, pages: Pages, _likely: Pages) -> Nav:
     folders: set[str] = set()
 
@@ -77,9 +84,9 @@ def _read_nav(files: Files, docs: str, config: str, written: object, pages: Page
             found
             for title, target in item.items()
             for found in (
-                read_target(to_text(title), target)
+                read_target(_to_title(title), target)
                 if isinstance(target, str)
-                else (Section(to_text(title), read_each(target, read_item)),)
+                else (Section(_to_title(title), read_each(target, read_item)),)
             )
         )
 

@@ -30,7 +30,7 @@ INDEXED: dict[str, IndexKind] = {
 
 # What the ledger alone keeps, and what the payload has in a form of its own.
 _NOT_COPIED = {"id", "embed_text", "embed_hash", "embedded_at", "embedding_model", "start", "end", "pieces", "sections"}
-_NOT_COPIED |= {"heading_path", "facets", "created_at", "updated_at"}
+_NOT_COPIED |= {"heading_path", "facets", "created_at", "updated_at", "module_order"}
 COPIED = [field.name for field in fields(Chunk) if field.name not in _NOT_COPIED]
 
 

@@ -20,7 +20,7 @@ UNREAD = 0.1
 """Nobody has read whether the excerpt answers; without the words of the answer it seldom does."""
 PART = 0.4
 """It holds some of the words of the answer."""
-ANSWERS, RELEVANT, PLACE = 0.72, 0.12, 0.5
+ANSWERS, RELEVANT, PLACE = 0.72, 0.23, 0.75
 """As the product weighs them when it chooses (`answer/librarian.py`)."""
 USUAL_SLOPE = 0.2
 """Of the curve from a logit to a chance, about; each file has its own."""

@@ -11,9 +11,10 @@ from askbook.answer.excerpts import split_passage
 from askbook.answer.librarian import Read, keep_lesson, merge_reads, stands_alone
 from askbook.answer.trust import HIGH, LEAD_MOST, MEDIUM, Evidence, gather_evidence
 from askbook.domain import Passage
+from askbook.reading.spans import Span
 from builders import make_chunks, make_lesson
 
-SURE = Evidence(found=0.95, answers=4.0, most=4.0, three=3.0, relevance=6.0, lead=3.0)
+SURE = Evidence(found=0.95, answers=4.0, span=0.9, most=4.0, three=3.0, relevance=6.0, lead=3.0)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +65,8 @@ def test_the_evidence_is_that_of_the_text_shown_and_of_the_likeliest() -> None:
         read("Doors open.", 0.5, 3, answers=-2.0),
         read("Cats sleep.", 0.0, 4, answers=-9.0),
     ]
-    found = gather_evidence(reads, 0.7)
-    assert found == Evidence(0.7, 1.0, 4.0, 1.0, 5.0, 2.0)
+    found = gather_evidence([replace(reads[0], span=Span(0, 5, 0.8)), *reads[1:]], 0.7)
+    assert found == Evidence(0.7, 1.0, 0.8, 4.0, 1.0, 5.0, 2.0)
     assert gather_evidence(reads[:1], 0.7).lead == LEAD_MOST
 
 

@@ -21,7 +21,7 @@ PASSAGES, READ_MOST, READ_LEAST, READ_CHARS = 10, 6, 3, 4500
 """Of so many passages so much is read: the time of an answer is spent here."""
 WORDS, SCORE, PLACE_BEFORE = 2.5, 3.2, 0.33
 """Which are read: the question's words in one and above it, the score of its passage and its place weigh this much."""
-ANSWERS, RELEVANCE, PLACE = 0.72, 0.12, 0.5
+ANSWERS, RELEVANCE, PLACE = 0.72, 0.23, 0.75
 """Which answer best: the chance that one answers, its relevance, the place of its passage (docs/decisions/0011)."""
 EXCERPTS, BEHIND, TOGETHER_MAX = 3, 1.25, 300
 """How many are shown, how far the others may be behind the first, and how many words all may have."""

@@ -24,9 +24,9 @@ STEPS = ((0.0, GATE), (MEDIUM, 0.75), (HIGH, 0.85), (1.0, 1.0))
 """The chance that the text shown answers, and the confidence that this is called."""
 
 # A constant; then the weights of what is named in each curve.
-ON_TOPIC = (3.3, 1.1, 0.3)
-ANSWERED = (3.45, 1.0, 0.38)
-SHOWN = (-0.19, 0.18, 0.4, 0.15)
+ON_TOPIC = (2.5, 0.77, 1.33, 0.07)
+ANSWERED = (2.15, 0.45, 0.5)
+SHOWN = (0.45, 0.43, 0.41, 0.14)
 LEAD_MOST = 4.0
 THREAD = 3.0
 """What a thread on the book's subject adds: its questions seldom leave it, and name it seldom (docs/decisions/0007)."""
@@ -34,12 +34,14 @@ THREAD = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of a question and the text that would be shown. Logits, but for `found`."""
+    """What is known of a question and the text that would be shown. Logits, but for `found` and `span`."""
 
     found: float
     """The search's chance that the book speaks of it."""
     answers: float
     """That the text shown answers."""
+    span: float
+    """The chance of the place in it that the reader points at."""
     most: float
     """That the excerpt answers which is the likeliest to, …"""
     three: float
@@ -54,7 +56,7 @@ class Evidence:
     def chance_on_topic(self) -> float:
         constant, *weights = ON_TOPIC
         prior = constant + THREAD * self.follows
-        return _curve((prior, *weights), to_logit(self.found), self.relevance)
+        return _curve((prior, *weights), to_logit(self.found), self.three, self.relevance)
 
     @property
     def chance_answered(self) -> float:
@@ -67,7 +69,7 @@ class Evidence:
 
     @property
     def chance_shown(self) -> float:
-        return _curve(SHOWN, self.answers, self.lead, self.relevance)
+        return _curve(SHOWN, self.answers, self.span, self.lead)
 
     @property
     def confidence(self) -> float:
@@ -85,6 +87,7 @@ def gather_evidence(reads: Sequence[Read], found: float, follows: bool = False) 
     return Evidence(
         found=found,
         answers=best.answers,
+        span=best.span.chance if best.span else 0.0,
         most=likeliest[0],
         three=sum(likeliest) / len(likeliest),
         relevance=max(one.relevance for one in reads),

@@ -19,7 +19,7 @@ from askbook.answer.units import Span
 from askbook.domain import Passage
 from askbook.reading.reader import Reader
 
-BAR = 0.4
+BAR = 0.5
 """From this chance on a sentence is shown. Chosen and measured in docs/decisions/0010."""
 UNSURE, SURE = 0.2, 0.8
 """Between the two, the judge is asked, if there is one."""

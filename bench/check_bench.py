@@ -66,7 +66,7 @@ def balance(rows: Sequence[tuple[Contrast, Row]]) -> list[tuple[Contrast, Row]]:
     """As many true as false statements of each share of words that the passage has too."""
     bins: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for at, (_, row) in enumerate(rows):
-        bins[round(overlap(row) * 20)][row.label or 0].append(at)
+        bins[round(overlap(row) * 20)][row.label == 1].append(at)
     chosen = [
         at for false, true in bins.values() for side in (false, true) for at in side[: min(len(false), len(true))]
     ]
